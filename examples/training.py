@@ -106,7 +106,7 @@ def train(model: nn.Module, losses: Callable[[], tuple[Tensor, Tensor]], steps: 
 
 def show(loss: str, original: Run, **others: Run) -> None:
     """Side by side: the same starts, the same steps."""
-    print(f"{loss} of {STEPS} steps of training, each way from the same start:")
+    print(f"{loss} of {len(original[0])} steps of training, each way from the same start:")
     runs = {"original": original, **others}
     print("step" + "".join(f"{name:>12}" for name in runs))
     for step, values in enumerate(zip(*(shown for shown, _ in runs.values()), strict=True)):

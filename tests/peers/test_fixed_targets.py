@@ -2,21 +2,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ground truth in fixed shapes: the same losses, in one graph for all numbers of boxes."""
 
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
-from boxloss.torch.compat import FixedTargets
-from boxloss.torch.compat.denoising import denoising_pairs
+from boxloss.torch.compat import FixedTargets, collate_fixed, has_boxloss, use_boxloss
+from boxloss.torch.compat.denoising import NAME, denoising_pairs
 from boxloss.torch.compat.faults import GroundTruth
 from criteria import arguments_of, assert_close, made, run
-from detr_cases import CLASSES, QUERIES
+from models import MODELS, batch_of
+from models import made as made_model
+from small_detrs import SMALL
 from surroundings import assert_reads_nothing
 from test_detr import CRITERIA, REPLACED
-from torch import nn
-from transformers.models.rt_detr.modeling_rt_detr import get_contrastive_denoising_training_group
+from torch.utils.data import DataLoader
+from transformers.models.rt_detr import modeling_rt_detr
 
-from examples.rt_detr_compiled import denoising_queries
+from examples import detr, rt_detr, training
 
 ROWS = 20
 COUNTS = (3, 0, 5)
@@ -46,8 +50,12 @@ def test_losses_and_gradients(name: str, groups: int, counts: tuple[int, ...]) -
 def test_reads_nothing_on_the_host(name: str) -> None:
     of = CRITERIA[name]
     arguments = arguments_of(of, made(of))
-    labels = FixedTargets.of(arguments.pop("labels"), ROWS)
-    assert_reads_nothing(of.ours, config=of.config(**of.options[0]), labels=labels, **arguments)
+    labels = [*FixedTargets.of(arguments.pop("labels"), ROWS)]
+
+    def criterion(labels: Any, **options: Any) -> Any:
+        return of.ours(labels=FixedTargets(*labels), **options)
+
+    assert_reads_nothing(criterion, config=of.config(**of.options[0]), labels=labels, **arguments)
 
 
 @each_criterion
@@ -72,19 +80,130 @@ def test_compiles_once_for_all_counts(name: str) -> None:
     assert compilations == 1
 
 
-def test_denoising_queries_are_the_originals() -> None:
-    labels = made(CRITERIA["RT-DETR"], COUNTS).labels
-    for each in labels:
-        each["boxes"] = each["boxes"].float()
-    embed = nn.Embedding(CLASSES + 1, 4)
-    options = CLASSES, QUERIES, embed, 20, 0.5, 1.0
-    torch.manual_seed(0)
-    *wanted, about = get_contrastive_denoising_training_group(labels, *options)
-    torch.manual_seed(0)
-    *ours, same = denoising_queries(FixedTargets.of(labels, ROWS), *options, most=max(COUNTS))
-    for one, other in zip(ours, wanted, strict=True):
-        assert torch.equal(one, other)
-    assert all(about[name] == value for name, value in same.items())
+IN_LISTS = [name for name in MODELS if name not in SMALL or "Grounding" in name]
+OPTIONS = [{"num_denoising": 10}, {"label_noise_ratio": 0.0}, {"box_noise_scale": 0.0}]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [(name, {}) for name in SMALL if name not in IN_LISTS] + [("RT-DETR", o) for o in OPTIONS],
+)
+def test_a_model_gives_the_same(name: str, options: dict[str, float]) -> None:
+    """Where an image has as many boxes as the limit: so do denoising queries and their order of
+    random numbers."""
+    model, batch, most = made_model(name), batch_of(name), max(COUNTS)
+    for option, value in options.items():
+        setattr(model.config, option, value)
+
+    def losses(labels: Any) -> dict[str, float]:
+        torch.manual_seed(0)
+        found = model(**{**batch, "labels": labels}).loss_dict
+        return {name: each.item() for name, each in found.items()}
+
+    expected = pytest.approx(losses(batch["labels"]), rel=1e-5, abs=1e-6)
+    replaced = use_boxloss(model, max_boxes=most)
+    fixed = FixedTargets.of(batch["labels"], max_boxes=most)
+    assert losses(fixed) == expected
+    assert losses(batch["labels"]) == expected
+    replaced.restore()
+    if getattr(model.config, "num_denoising", 0):
+        with pytest.raises(ValueError, match="takes them by use_boxloss"):
+            losses(fixed)
+
+
+@pytest.mark.parametrize("name", IN_LISTS)
+def test_lists_alone(name: str) -> None:
+    model = made_model(name)
+    with pytest.raises(ValueError, match=r"max_boxes is 9; .* takes ground truth as lists alone"):
+        use_boxloss(model, max_boxes=9)
+    assert not has_boxloss(model)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("make", [detr.small_model, rt_detr.small_model])
+def test_a_model_is_compiled_once(make: Any) -> None:
+    """For twenty batches of other counts, images without boxes among them."""
+    graphs = 0
+
+    def backend(graph: torch.fx.GraphModule, _: Any) -> Any:
+        nonlocal graphs
+        graphs += 1
+        return graph.forward
+
+    torch.compiler.reset()
+    model = make().train()
+    use_boxloss(model, max_boxes=4, denoising_boxes=2)
+    compiled = torch.compile(model, backend=backend)
+    first = 0
+    for step in range(20):
+        images, labels = training.transformers_batch((step % 5, step % 3, 0))
+        compiled(pixel_values=images, labels=FixedTargets.of(labels, max_boxes=4)).loss.backward()
+        first = first or graphs
+    assert graphs == first > 0
+
+
+def test_fewer_boxes_with_denoising_queries() -> None:
+    """A limit of 2: five groups of 4 queries; the third box of the first image has none."""
+    model = rt_detr.small_model().train()
+    use_boxloss(model, max_boxes=4, denoising_boxes=2)
+    images, labels = training.transformers_batch((3, 1))
+    found = model(pixel_values=images, labels=FixedTargets.of(labels, max_boxes=4))
+    about = found.denoising_meta_values
+    assert about == {"dn_num_group": 5, "dn_num_split": [20, 30]}
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"max_boxes": 0}, "max_boxes is 0; it must be at least 1"),
+        ({"denoising_boxes": 3}, "denoising_boxes is 3; max_boxes must be given, too"),
+    ],
+)
+def test_options_that_are_refused(options: dict[str, int], error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        use_boxloss(detr.small_model(), **options)
+
+
+def test_other_denoising_queries_are_refused() -> None:
+    theirs = modeling_rt_detr.get_contrastive_denoising_training_group
+
+    def other(*arguments: Any) -> Any:
+        queries, *others = theirs(*arguments)
+        return queries * 2, *others
+
+    other.__globals__["inverse_sigmoid"] = modeling_rt_detr.inverse_sigmoid
+    model = rt_detr.small_model()
+    criterion = model.loss_function
+    with (
+        patch.object(modeling_rt_detr, NAME, other),
+        pytest.raises(ValueError, match=r"other denoising queries than .*test_fixed"),
+    ):
+        use_boxloss(model, max_boxes=3)
+    assert model.loss_function is criterion
+
+
+def test_batches_of_a_loader() -> None:
+    """All boxes fit, or the largest are kept in their order; one tensor holds them."""
+    images, labels = training.transformers_batch((3, 0))
+    labels[0]["boxes"][:, 2:] = torch.tensor([[0.3, 0.3], [0.1, 0.1], [0.2, 0.2]])
+    samples: Any = [
+        {"pixel_values": image, "labels": each} for image, each in zip(images, labels, strict=True)
+    ]
+
+    def batch(**options: Any) -> Any:
+        return next(iter(DataLoader(samples, 2, collate_fn=partial(collate_fixed, **options))))
+
+    with pytest.raises(ValueError, match=r"labels\[0\] has 3 boxes; max_boxes is 2"):
+        batch(max_boxes=2)
+    found = batch(max_boxes=2, drop_smallest=True)
+    assert torch.equal(found["pixel_values"], images)
+    boxes, classes, offsets = found["labels"].to("cpu", non_blocking=True)
+    assert torch.equal(boxes, torch.cat((labels[0]["boxes"][::2], torch.zeros(2, 4))))
+    assert torch.equal(classes[:2], labels[0]["class_labels"][::2])
+    assert offsets.tolist() == [0, 2, 2]
+    labels[0]["class_labels"][1] = 4
+    with pytest.raises(ValueError, match="image 0, row 1 is 4; a label must lie in"):
+        batch(max_boxes=3, num_labels=4)
 
 
 def test_boxes_without_denoising_queries() -> None:
@@ -104,6 +223,8 @@ def test_more_boxes_than_rows() -> None:
         FixedTargets.of(labels, 7)
     with pytest.raises(TypeError, match=r"^rows is 8\.0; it must be an integer$"):
         FixedTargets.of(labels, 8.0)
+    with pytest.raises(TypeError, match="one of rows and max_boxes must be given"):
+        FixedTargets.of(labels)
 
 
 def test_those_made_by_hand() -> None:
@@ -115,12 +236,14 @@ def test_those_made_by_hand() -> None:
         return of.ours(config=config, labels=labels, **arguments)[0]
 
     with pytest.raises(ValueError, match=f"targets has {ROWS - 1} class_labels, {ROWS} boxes"):
-        total(fixed._replace(class_labels=fixed.class_labels[1:]))
+        FixedTargets(fixed.boxes, fixed.class_labels[1:], fixed.offsets)
+    with pytest.raises(TypeError, match=r"boxes is torch\.int64; it must be a float"):
+        FixedTargets(fixed.boxes.long(), fixed.class_labels, fixed.offsets)
     fixed.class_labels[8:] = -1
     with pytest.raises(ValueError, match=r"class_labels: row 8, padding, which must be 0 .* is -1"):
         total(fixed)
     fixed.class_labels[8:] = 0
-    behind = [each.roll(ROWS - 8, 0) for each in fixed[:2]]
+    behind = [each.roll(ROWS - 8, 0) for each in (fixed.boxes, fixed.class_labels)]
     moved = total(FixedTargets(*behind, fixed.offsets + ROWS - 8))
     assert moved == pytest.approx(total(fixed).item(), rel=1e-6)
 

@@ -10,7 +10,9 @@ use_boxloss puts there; vectorized is that with plain torch in place of boxloss,
 `detectors` has it. compiled is the whole model by torch.compile, RF-DETR as its own trainer
 compiles it, with its criterion's compiled parts. A model is compiled once: to the crowded batch its
 code comes from that with COCO's boxes, and the compiler makes what differs dynamic, as in training.
-In graphs has fixed shapes and is compiled into CUDA graphs, as examples/rt_detr_compiled.py. no
+In graphs has fixed shapes for 100 boxes an image, with denoising queries for as many boxes as the
+fullest image has, as without, and is compiled into CUDA graphs; captured has them, too, and is one
+graph of the whole step, with the optimizer, that nothing compiles. AdamW is the fused one. no
 criterion has the sum of all outputs in its place, so that the original less that is the criterion's
 share; Faster R-CNN, which samples by its matching, cannot go without.
 
@@ -30,11 +32,12 @@ from functools import partial
 from typing import Any
 
 import torch
+from boxloss.torch.compat import use_boxloss
 from torch import Tensor, nn
 
 from ...runner.agreement import DisagreementError
 from ...runner.run import Row, Run, UnavailableError, Variant
-from .detectors import CLASSES, DETECTORS, Batch, Detector, use_plain_torch
+from .detectors import CLASSES, DETECTORS, MOST_BOXES, Batch, Detector, use_plain_torch
 
 DEVICES = ("cuda",)
 CASES = tuple(DETECTORS)
@@ -114,7 +117,9 @@ class Step:
     ) -> None:
         model = case.model()
         change(case, model)
-        self._optimizer = torch.optim.AdamW(model.parameters(), lr=1e-6)
+        self._optimizer = torch.optim.AdamW(
+            model.parameters(), lr=1e-6, fused=True, capturable=True
+        )
         self._model = compile(model)
         self._device = case.run.device.type
 
@@ -122,6 +127,34 @@ class Step:
         torch.manual_seed(0)  # of denoising queries
         self._optimizer.zero_grad()
         with torch.autocast(self._device, torch.bfloat16):
+            loss = batch(self._model)
+        loss.backward()
+        self._optimizer.step()
+        return loss.detach()
+
+
+class CapturedStep(Step):
+    """All of it, with the optimizer, is one CUDA graph from the second call on."""
+
+    _graph: torch.cuda.CUDAGraph | None = None
+
+    def __call__(self, batch: Batch) -> Tensor:
+        if self._graph is None:
+            self._graph = torch.cuda.CUDAGraph()
+            beside = torch.cuda.Stream()
+            beside.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(beside):
+                for _ in range(3):
+                    self._step(batch)
+            torch.cuda.current_stream().wait_stream(beside)
+            with torch.cuda.graph(self._graph):
+                self._loss = self._step(batch)
+        self._graph.replay()
+        return self._loss
+
+    def _step(self, batch: Batch) -> Tensor:
+        self._optimizer.zero_grad()
+        with torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
             loss = batch(self._model)
         loss.backward()
         self._optimizer.step()
@@ -157,12 +190,24 @@ def of_compiled(name: str, change: Change) -> Variant[Case, Call]:
     return Variant(load, slow_to_start=True)
 
 
-def load_in_graphs(case: Case) -> Call:
+def with_fixed_shapes(case: Case, model: nn.Module) -> None:
     if case.detector.fixed is None:
         raise UnavailableError(f"{case.name} is not tried in fixed shapes")
+    use_boxloss(model, max_boxes=MOST_BOXES, denoising_boxes=max(case.counts))
+
+
+def load_captured(case: Case) -> Call:
+    step = partial(CapturedStep(case, with_fixed_shapes), case.batch(fixed=True))
+    step()
+    return step
+
+
+def load_in_graphs(case: Case) -> Call:
     in_graphs = partial(torch.compile, mode="reduce-overhead")
-    name = "boxloss, in graphs"
-    return started(case, name, lambda: Step(case, with_boxloss, in_graphs), case.batch(fixed=True))
+    name = f"boxloss, in graphs, {case.boxes}"  # of other shapes
+    return started(
+        case, name, lambda: Step(case, with_fixed_shapes, in_graphs), case.batch(fixed=True)
+    )
 
 
 def started(case: Case, name: str, make: Callable[[], Step], batch: Batch) -> Call:
@@ -195,6 +240,7 @@ VARIANTS: dict[str, Variant[Case, Call]] = {
     "no criterion": Variant(partial(load, change=without_criterion)),
     "boxloss, compiled": of_compiled("boxloss, compiled", with_boxloss),
     "original, compiled": of_compiled("original, compiled", as_it_is),
+    "boxloss, captured": Variant(load_captured, True),
     "boxloss, in graphs": Variant(load_in_graphs, True),
 }
 

@@ -26,6 +26,7 @@ from ...runner.run import UnavailableError
 from ..detectors.criteria import compat_with, plain_operators
 
 CLASSES = 80
+MOST_BOXES = 100  # of an image, in fixed shapes
 
 Batch = Callable[[nn.Module], Tensor]  # the sum of a model's losses on it
 
@@ -76,21 +77,11 @@ def detr_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) 
 
 
 def fixed_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
-    """For any batch whose images have as many boxes as the fullest of this one, or fewer."""
     pixels = torch.stack(images)
-    most = max(map(len, boxes))
     pairs = zip(boxes, labels, strict=True)
-    wanted = FixedTargets.of(
-        [{"boxes": box, "class_labels": label} for box, label in pairs], most * len(images)
-    )
-
-    def loss(model: nn.Module) -> Tensor:
-        from examples.rt_detr_compiled import fixed_denoising
-
-        with fixed_denoising(most):
-            return model(pixel_values=pixels, labels=wanted).loss
-
-    return loss
+    lists = [{"boxes": box, "class_labels": label} for box, label in pairs]
+    wanted = FixedTargets.of(lists, max_boxes=MOST_BOXES)
+    return lambda model: model(pixel_values=pixels, labels=wanted).loss
 
 
 def detr_without_criterion(model: Any) -> None:
@@ -300,12 +291,14 @@ def in_float32(criterion: Callable[..., Any]) -> Callable[..., Any]:
 
 DETECTORS = {
     **{
-        name: Detector(make, detr_batch, detr_without_criterion, (16, 640), (2, 256), fixed=fixed)
-        for name, make, fixed in (
-            ("DETR-R50", detr("Detr", ("stage4",)), fixed_batch),
-            ("Deformable-DETR-R50", detr("DeformableDetr", ("stage2", "stage3", "stage4")), None),
-            ("RT-DETR-R50", detr("RTDetr"), fixed_batch),
-            ("D-FINE-L", detr("DFine"), None),
+        name: Detector(
+            make, detr_batch, detr_without_criterion, (16, 640), (2, 256), fixed=fixed_batch
+        )
+        for name, make in (
+            ("DETR-R50", detr("Detr", ("stage4",))),
+            ("Deformable-DETR-R50", detr("DeformableDetr", ("stage2", "stage3", "stage4"))),
+            ("RT-DETR-R50", detr("RTDetr")),
+            ("D-FINE-L", detr("DFine")),
         )
     },
     "RF-DETR-M": Detector(

@@ -141,15 +141,15 @@ def _within(function: str, normalizer: Any, dtype: torch.dtype) -> Any:
     return as_float(function, "normalizer", normalizer, largest, str(dtype), _is_true)
 
 
-def whole(value: Any, name: str) -> int:
-    """An integer that is not negative."""
+def whole(value: Any, name: str, least: int = 0) -> int:
+    """An integer that is not negative, or not less."""
     try:
         number = index(value)
     except TypeError:
         raise TypeError(f"{name} is {value!r}; it must be an integer") from None
-    if not 0 <= number < 2**63:
+    if not least <= number < 2**63:
         shown = reprlib.repr(number)
-        raise ValueError(f"{name} is {shown}; it must be at least 0, and less than 2^63")
+        raise ValueError(f"{name} is {shown}; it must be at least {least}, and less than 2^63")
     return number
 
 

@@ -18,7 +18,7 @@ from .linear_assignment import (
 from .mmdet import MMDetLoss
 from .parts import Parts
 from .proof import Case
-from .targets import FixedTargets
+from .targets import FixedTargets, collate_fixed
 
 __all__ = [
     "Case",
@@ -31,6 +31,7 @@ __all__ = [
     "assignment_to_indices",
     "batch_linear_assignment",
     "check_targets",
+    "collate_fixed",
     "detr_loss_boxes",
     "has_boxloss",
     "linear_sum_assignment",

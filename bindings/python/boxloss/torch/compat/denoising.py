@@ -2,12 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Denoising queries of transformers' models."""
 
+import inspect
+from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
+from .family import Swapped
 from .faults import GroundTruth
+from .made_up import COUNTS, MadeUp
+from .proof import undisturbed
+from .replace import qualified_name
+from .targets import FixedTargets
+
+NAME = "get_contrastive_denoising_training_group"
+LIMIT = "_boxloss_denoising_boxes"  # an attribute of a model's embedding of denoising queries
+
+Queries = tuple[Tensor, Tensor, Tensor, dict[str, Any]] | tuple[None, None, None, None]
 
 
 def denoising_pairs(noise: dict[str, Any], truth: GroundTruth, layers: int) -> Tensor:
@@ -30,3 +44,126 @@ def denoising_pairs(noise: dict[str, Any], truth: GroundTruth, layers: int) -> T
     row = torch.arange(queries, device=first.device) % (2 * most) + first
     target = row.masked_fill_(row >= torch.minimum(end, first + most), -1)
     return target.expand(layers, -1, -1).contiguous()
+
+
+def fix_denoising(model: Any, limit: int) -> Iterator[Swapped]:
+    """A model that calls NAME takes FixedTargets from then on, with queries for `limit` boxes of
+    each image."""
+    names = inspect.unwrap(type(model.model).forward).__globals__
+    if NAME not in names:
+        raise ValueError(f"{qualified_name(type(model.model))}.forward does not call {NAME}")
+    called = names[NAME]
+    theirs = getattr(called, "original", called)
+    if model.config.num_denoising <= 0:
+        return
+    _compare(theirs, model)
+    if called is theirs:
+        names[NAME] = either(theirs)
+    embedding = model.model.denoising_class_embed
+    setattr(embedding, LIMIT, limit)
+    ours = f"{qualified_name(_queries)}, for {limit} boxes of an image"
+    yield (qualified_name(theirs), ours), lambda: delattr(embedding, LIMIT)
+
+
+def either(theirs: Callable[..., Any]) -> Callable[..., Any]:
+    """Of lists the original, for all models of its module; of FixedTargets ours."""
+
+    @wraps(theirs)
+    def called(
+        targets: Any,
+        num_classes: int,
+        num_queries: int,
+        class_embed: Callable[[Tensor], Tensor],
+        num_denoising_queries: int = 100,
+        label_noise_ratio: float = 0.5,
+        box_noise_scale: float = 1.0,
+    ) -> Any:
+        options = (
+            num_classes,
+            num_queries,
+            class_embed,
+            num_denoising_queries,
+            label_noise_ratio,
+            box_noise_scale,
+        )
+        if not isinstance(targets, FixedTargets):
+            return theirs(targets, *options)
+        limit = getattr(class_embed, LIMIT, None)
+        if limit is None:
+            raise ValueError(
+                "labels is FixedTargets; this model takes them by use_boxloss(model, max_boxes=…)"
+            )
+        return _queries(theirs, targets, limit, *options)
+
+    called.original = theirs  # type: ignore[attr-defined]
+    return called
+
+
+def _queries(
+    theirs: Any,
+    targets: FixedTargets,
+    limit: int,
+    num_classes: int,
+    num_queries: int,
+    class_embed: Callable[[Tensor], Tensor],
+    num_denoising_queries: int,
+    label_noise_ratio: float,
+    box_noise_scale: float,
+) -> Queries:
+    """The original's, with the same random numbers, where `limit` is the largest image's.
+
+    Groups of 2 * limit queries: boxes with little noise, which are to be found again, then the same
+    boxes with more.
+    """
+    if num_denoising_queries <= 0:
+        return None, None, None, None
+    boxes, labels, offsets = targets.boxes, targets.class_labels, targets.offsets
+    groups = max(num_denoising_queries // limit, 1)
+    row = offsets[:-1, None] + torch.arange(limit, device=boxes.device)
+    is_box = row < offsets[1:, None]
+    row = row.where(is_box, len(boxes))  # behind the last: no box
+    copies = 2 * groups
+    boxes = functional.pad(boxes, (0, 0, 0, 1))[row].tile(1, copies, 1)
+    labels = functional.pad(labels, (0, 1), value=num_classes)[row].tile(1, copies).int()
+
+    if label_noise_ratio > 0:
+        is_other = torch.rand_like(labels, dtype=torch.float) < label_noise_ratio * 0.5
+        others = torch.randint_like(labels, num_classes)
+        labels = others.where(is_other & is_box.tile(1, copies), labels)
+    if box_noise_scale > 0:
+        centres, sides = boxes.split(2, -1)
+        corners = torch.cat((centres - 0.5 * sides, centres + 0.5 * sides), -1)
+        sign = 2.0 * torch.randint_like(boxes, 2) - 1
+        is_negative = (torch.arange(copies * limit, device=boxes.device) // limit % 2)[:, None]
+        noise = (torch.rand_like(boxes) + is_negative) * sign
+        corners = (corners + noise * (sides * 0.5).tile(2) * box_noise_scale).clamp(0, 1)
+        low, high = corners.split(2, -1)
+        boxes = torch.cat(((low + high) / 2, high - low), -1)
+        boxes = theirs.__globals__["inverse_sigmoid"](boxes)
+
+    # Denoising queries see those of their group, and the others; these see no denoising query.
+    group = torch.arange(copies * limit, device=boxes.device) // (2 * limit)
+    group = functional.pad(group, (0, num_queries), value=-1)
+    is_hidden = (group >= 0) & (group[:, None] != group)
+    mask = torch.zeros(is_hidden.shape, device=boxes.device).masked_fill(is_hidden, -torch.inf)
+    about = {"dn_num_group": groups, "dn_num_split": [copies * limit, num_queries]}
+    return class_embed(labels), boxes, mask, about
+
+
+def _compare(theirs: Callable[..., Any], model: Any) -> None:
+    """Raises unless both give the same bits for a made-up batch."""
+    counts, config, random = COUNTS[0], model.config, MadeUp.of(model)
+    labels = random.labels(random.boxes(len(counts), max(counts)), counts, config.num_labels)
+    options = config.num_labels, config.num_queries, model.model.denoising_class_embed
+    more = config.num_denoising, config.label_noise_ratio, config.box_noise_scale
+    with undisturbed(random.device):
+        torch.manual_seed(0)
+        *wanted, about = theirs(labels, *options, *more)
+        torch.manual_seed(0)
+        targets = FixedTargets.of(labels, max_boxes=max(counts))
+        *ours, same = _queries(theirs, targets, max(counts), *options, *more)
+    differs = any(about[name] != value for name, value in (same or {}).items())
+    for one, other in zip(ours, wanted, strict=True):
+        differs |= one is None or not torch.equal(one, other)
+    if differs:
+        raise ValueError(f"boxloss makes other denoising queries than {qualified_name(theirs)}")

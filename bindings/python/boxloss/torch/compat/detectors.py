@@ -7,15 +7,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
 from torch import nn
 
+from ..arguments import whole
 from .families import KNOWN
 from .family import Family
 from .faults import check_targets
-from .proof import compare, record
+from .proof import Run, compare, record
 from .replace import has_replacement, qualified_name
+from .targets import FixedTargets
 from .transformers_models import check_own, criterion_of
 from .versions import OLDEST, is_before, version
 
@@ -60,7 +63,13 @@ def has_boxloss(model: Any) -> bool:
     return has_replacement(_unwrapped(model))
 
 
-def use_boxloss(model: Any, *, check: bool = True) -> Replaced:
+def use_boxloss(
+    model: Any,
+    *,
+    check: bool = True,
+    max_boxes: int | None = None,
+    denoising_boxes: int | None = None,
+) -> Replaced:
     """Puts boxloss' criterion into a detector, in place of its own.
 
     The detectors are those of transformers, Ultralytics (whose licence is AGPL-3.0), torchvision
@@ -80,6 +89,10 @@ def use_boxloss(model: Any, *, check: bool = True) -> Replaced:
         model: of one of these projects, or of a class derived from theirs that keeps what boxloss
             replaces.
         check: False replaces without comparing.
+        max_boxes: of an image: ground truth may then be `FixedTargets.of(labels, max_boxes=…)`, so
+            that all shapes are the same in each step. Denoising queries are for so many boxes, too.
+        denoising_boxes: or for so many. Fewer leave room for more groups of these queries; boxes
+            behind them get none.
 
     Returns:
         What was replaced by what, and a way back.
@@ -87,11 +100,15 @@ def use_boxloss(model: Any, *, check: bool = True) -> Replaced:
     Raises:
         TypeError: a model that is not in the list. ValueError: its class, or its user, has already
             replaced a part that boxloss would replace; boxloss gives other losses or gradients; its
-            project is older than any that boxloss knows; it has boxloss already; or what
-            `check_targets` raises. The model is then as before.
+            project is older than any that boxloss knows; it has boxloss already; with max_boxes, it
+            takes ground truth as lists alone; or what `check_targets` raises. The model is then as
+            before.
     """
+    limit = _limit(max_boxes, denoising_boxes)
     model = _model_of(_unwrapped(model))
     family, name = _find(model)
+    if limit is not None and family.fix is None:
+        raise ValueError(f"max_boxes is {max_boxes}; {name} takes ground truth as lists alone")
     if check:
         check_targets()  # else this model would be blamed
     expected = record(family.criterion, model, family.cases(model), name) if check else []
@@ -99,15 +116,40 @@ def use_boxloss(model: Any, *, check: bool = True) -> Replaced:
     parts = family.parts_of(model)
     known = parts.remember()
     try:
-        for names, undo in family.replace(model):
+        more = family.fix(model, limit) if family.fix and limit is not None else ()
+        for names, undo in chain(family.replace(model), more):
             replaced.names[names[0]] = names[1]
             replaced._undo.append(undo)
         compare(expected, family.criterion, model, name)
+        if limit is not None:
+            compare([*map(_fixed, expected)], family.criterion, model, name)
     except Exception:
         replaced.restore()  # all or nothing
         parts.seen = known
         raise
     return replaced
+
+
+def _limit(max_boxes: int | None, denoising_boxes: int | None) -> int | None:
+    """Of boxes with denoising queries, where shapes are to be fixed."""
+    if max_boxes is None:
+        if denoising_boxes is not None:
+            raise ValueError(f"denoising_boxes is {denoising_boxes}; max_boxes must be given, too")
+        return None
+    most = whole(max_boxes, "max_boxes", least=1)
+    if denoising_boxes is None:
+        return most
+    return min(whole(denoising_boxes, "denoising_boxes", least=1), most)
+
+
+def _fixed(expected: Run) -> Run:
+    """The same losses for the same ground truth in fixed shapes."""
+    case = expected.case
+    labels = case.arguments["labels"]
+    most = max(1, *(len(each["boxes"]) for each in labels))
+    arguments = {**case.arguments, "labels": FixedTargets.of(labels, max_boxes=most)}
+    words = f"{case.words}, in fixed shapes"
+    return expected._replace(case=case._replace(words=words, arguments=arguments))
 
 
 def register_family(kind: type, family: Family) -> None:

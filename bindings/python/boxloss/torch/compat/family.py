@@ -31,6 +31,11 @@ def _called(model: Any, **made: Any) -> Any:
     return model(**made)
 
 
+def nothing(model: Any, limit: int) -> Iterator[Swapped]:
+    """For Family.fix: nothing else depends on the number of boxes."""
+    yield from ()
+
+
 @dataclass(frozen=True)
 class Family:
     """Detectors with one criterion, for `register_family`.
@@ -43,6 +48,9 @@ class Family:
         criterion: a model's present criterion, on a case's arguments: tensors by name, in any nest
             of dictionaries and lists. By default the model is called.
         oldest: the first version that is known, if it is not that of its project.
+        fix: of a model whose criterion takes FixedTargets for "labels", a generator function as
+            `replace`: what else depends on the number of boxes takes them, too, with as many of
+            each image as the second argument says.
     """
 
     replace: Callable[[Any], Iterator[Swapped]]
@@ -50,6 +58,7 @@ class Family:
     parts: Parts | Callable[[Any], Parts]
     criterion: Callable[..., Any] = _called
     oldest: tuple[int, ...] = ()
+    fix: Callable[[Any, int], Iterator[Swapped]] | None = None
 
     def __post_init__(self) -> None:
         if not isgeneratorfunction(self.replace):

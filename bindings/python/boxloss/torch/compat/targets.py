@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.utils.data import default_collate
 
 from ..arguments import check_tensors, whole
 from ..collate import collate_ragged, on_host
@@ -21,10 +22,11 @@ from . import faults
 from .faults import GroundTruth
 
 
-class FixedTargets(NamedTuple):
+class FixedTargets:
     """A batch's ground truth in as many rows in each step, for `labels` of a model of transformers.
 
-    A graph of a whole training step needs it: how many boxes there are, only the device knows.
+    A graph of a whole training step needs it: how many boxes there are, only the device knows. It
+    lies in one tensor, so that `to` is one copy; DataLoaders pin it, Trainers move it.
 
     Attributes:
         boxes: (T, 4), cxcywh, image after image. Rows behind the last image's are padding: zeros.
@@ -33,25 +35,118 @@ class FixedTargets(NamedTuple):
             offsets[b + 1]. Rows before offsets[0] are padding, too.
     """
 
-    boxes: Tensor
-    class_labels: Tensor
-    offsets: Tensor
+    def __init__(self, boxes: Tensor, class_labels: Tensor, offsets: Tensor) -> None:
+        """Raises ValueError: labels that are not as many as boxes. TypeError: boxes that are no
+        floating-point numbers of 16 bits or more."""
+        if len(boxes) != len(class_labels):
+            raise ValueError(f"targets has {len(class_labels)} class_labels, {len(boxes)} boxes")
+        if not boxes.is_floating_point() or boxes.itemsize == 1:
+            raise TypeError(f"boxes is {boxes.dtype}; it must be a floating-point dtype")
+        numbers = boxes.flatten().clone().view(torch.int64)
+        self._packed = torch.cat([numbers, class_labels.long(), offsets.long()])
+        self._rows, self._dtype = len(boxes), boxes.dtype
+
+    @property
+    def boxes(self) -> Tensor:
+        return self._packed[: self._end].view(self._dtype).view(-1, 4)
+
+    @property
+    def class_labels(self) -> Tensor:
+        return self._packed[self._end : self._end + self._rows]
+
+    @property
+    def offsets(self) -> Tensor:
+        return self._packed[self._end + self._rows :]
+
+    @property
+    def _end(self) -> int:
+        """Of the boxes."""
+        return self._rows * self._dtype.itemsize // 2
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return iter((self.boxes, self.class_labels, self.offsets))
+
+    def to(self, device: Any, non_blocking: bool = False) -> FixedTargets:
+        return self._with(self._packed.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self, device: Any = None) -> FixedTargets:
+        return self._with(self._packed.pin_memory())
+
+    def _with(self, packed: Tensor) -> FixedTargets:
+        other = object.__new__(FixedTargets)
+        vars(other).update(vars(self), _packed=packed)
+        return other
 
     @staticmethod
-    def of(labels: Targets, rows: int) -> FixedTargets:
+    def of(
+        labels: Targets,
+        rows: int | None = None,
+        *,
+        max_boxes: int | None = None,
+        num_labels: int = 0,
+        drop_smallest: bool = False,
+    ) -> FixedTargets:
         """Of one dictionary for each image, as transformers has them; no synchronization.
 
+        Args:
+            labels: of each image "boxes": (n, 4), and "class_labels": (n).
+            rows: for all images together.
+            max_boxes: or for each image: rows are as many for each.
+            num_labels: labels must be less; 0 where nobody knows. A graph checks nothing, so it is
+                done here.
+            drop_smallest: an image with more than max_boxes keeps the largest, in their order.
+
         Raises:
-            ValueError: there are more boxes than rows; and what the criterion raises. TypeError:
-                rows is no integer.
+            ValueError: there are more boxes than fit; and what the criterion raises. TypeError:
+                rows or max_boxes is no integer, or not one of them is given.
         """
+        if (rows is None) == (max_boxes is None):
+            raise TypeError("one of rows and max_boxes must be given")
+        if max_boxes is not None:
+            most = whole(max_boxes, "max_boxes")
+            labels = [_at_most(most, b, each, drop_smallest) for b, each in enumerate(labels)]
+            rows = most * len(labels)
         rows = whole(rows, "rows")
-        truth = ground_truth_of(labels, "class_labels", None)
+        truth = ground_truth_of(labels, "class_labels", num_labels, has_sizes=True)
         free = rows - len(truth.boxes)
         if free < 0:
             raise ValueError(f"labels has {len(truth.boxes)} boxes; rows is {rows}")
         boxes = functional.pad(truth.boxes, (0, 0, 0, free))
         return FixedTargets(boxes, functional.pad(truth.labels, (0, free)), truth.offsets)
+
+
+def _at_most(
+    most: int, image: int, given: Mapping[str, Tensor], drops_smallest: bool
+) -> Mapping[str, Tensor]:
+    boxes = given["boxes"]
+    if len(boxes) <= most:
+        return given
+    if not drops_smallest:
+        raise ValueError(f"labels[{image}] has {len(boxes)} boxes; max_boxes is {most}")
+    kept = boxes[:, 2:].prod(1).topk(most).indices.sort().values
+    return {name: given[name][kept] for name in ("boxes", "class_labels")}
+
+
+def collate_fixed(
+    samples: Sequence[Mapping[str, Any]],
+    *,
+    max_boxes: int,
+    num_labels: int = 0,
+    drop_smallest: bool = False,
+) -> dict[str, Any]:
+    """A batch of transformers' samples whose "labels" are FixedTargets; all else is stacked.
+
+    By functools.partial it is the collate_fn of a DataLoader, or the data_collator of a Trainer.
+    Options and errors are those of `FixedTargets.of`.
+    """
+    labels = FixedTargets.of(
+        [each["labels"] for each in samples],
+        max_boxes=max_boxes,
+        num_labels=num_labels,
+        drop_smallest=drop_smallest,
+    )
+    others = [{name: each[name] for name in each if name != "labels"} for each in samples]
+    return {**default_collate(others), "labels": labels}
 
 
 Targets = Sequence[Mapping[str, Tensor]]
@@ -111,9 +206,7 @@ def ground_truth_of(
             labels that are no integers.
     """
     if isinstance(targets, FixedTargets):
-        boxes, labels, offsets = targets
-        if len(boxes) != len(labels):
-            raise ValueError(f"targets has {len(labels)} {name}, {len(boxes)} boxes")
+        boxes, labels, offsets = targets.boxes, targets.class_labels, targets.offsets
         return _checked(boxes, labels, offsets, [], name, classes, has_sizes)
     for b, each in enumerate(targets):
         check_tensors(f"targets[{b}]", boxes=each["boxes"], **{name: each[name]})

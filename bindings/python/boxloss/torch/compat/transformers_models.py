@@ -54,8 +54,9 @@ def family(
     ours: Callable[..., Losses],
     cases: Callable[[Any], Iterable[Case]],
     losses: Callable[..., Any] | None = None,
+    fix: Callable[[Any, int], Iterator[Swapped]] | None = None,
 ) -> Family:
-    return Family(partial(_replace, ours), cases, _parts, losses or losses_of)
+    return Family(partial(_replace, ours), cases, _parts, losses or losses_of, fix=fix)
 
 
 def original_of(model: Any) -> Any:

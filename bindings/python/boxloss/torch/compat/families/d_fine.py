@@ -19,6 +19,7 @@ from torch.nn.functional import pad
 from ...distribution_loss import distribution_loss
 from ..cache import cached
 from ..criterion import Learned
+from ..denoising import fix_denoising
 from ..transformers_batches import denoising_cases
 from ..transformers_models import Given, Losses, criterion, family
 from ..versions import is_before
@@ -111,4 +112,4 @@ def bin_edges(config: Any, like: Tensor) -> Tensor:
     return cached(("bins", upper, step, half, dtype), like, make)
 
 
-FAMILY = family(d_fine_loss, partial(denoising_cases, has_corners=True))
+FAMILY = family(d_fine_loss, partial(denoising_cases, has_corners=True), fix=fix_denoising)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ..criterion import Learned, of_scores
+from ..denoising import fix_denoising
 from ..faults import GroundTruth
 from ..transformers_batches import denoising_cases
 from ..transformers_models import Given, Losses, criterion, family, losses_of
@@ -74,4 +75,5 @@ def losses(model: Any, **made: Any) -> Any:
         return losses_of(model, **made)
 
 
-FAMILY = family(deimv2_loss, partial(denoising_cases, has_corners=True), losses)
+CASES = partial(denoising_cases, has_corners=True)
+FAMILY = family(deimv2_loss, CASES, losses, fix_denoising)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from ..criterion import of_scores
+from ..family import nothing
 from ..made_up import cases_of
 from ..proof import Case
 from ..ranks import is_initialized
@@ -57,4 +58,4 @@ def cases(model: Any) -> Iterator[Case]:
         yield from cases_of(make, (queries + 3, 1), when)
 
 
-FAMILY = family(lw_detr_loss, cases)
+FAMILY = family(lw_detr_loss, cases, fix=nothing)

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..cache import weighted
 from ..criterion import Layers, Learned, by_name, cost_of, learn, of_scores
-from ..denoising import denoising_pairs
+from ..denoising import denoising_pairs, fix_denoising
 from ..faults import GroundTruth
 from ..targets import check_classes, ground_truth_of
 from ..transformers_batches import denoising_cases
@@ -139,4 +139,4 @@ def layers_of(outputs: Tensor, layers: int | None) -> list[Tensor]:
     return [first, last]
 
 
-FAMILY = family(rt_detr_loss, denoising_cases)
+FAMILY = family(rt_detr_loss, denoising_cases, fix=fix_denoising)
