@@ -8,13 +8,20 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from boxloss.torch.compat import FixedTargets, collate_fixed, has_boxloss, use_boxloss
+from boxloss.torch.compat import (
+    FixedTargets,
+    collate_fixed,
+    has_boxloss,
+    pad_batch,
+    use_boxloss,
+)
 from boxloss.torch.compat.denoising import NAME, denoising_pairs
 from boxloss.torch.compat.faults import GroundTruth
 from criteria import arguments_of, assert_close, made, run
-from models import MODELS, batch_of
+from models import MODELS, batch_of, project_of
 from models import made as made_model
 from small_detrs import SMALL
+from small_yolos import KINDS
 from surroundings import assert_reads_nothing
 from test_detr import CRITERIA, REPLACED
 from torch.utils.data import DataLoader
@@ -80,13 +87,15 @@ def test_compiles_once_for_all_counts(name: str) -> None:
     assert compilations == 1
 
 
-IN_LISTS = [name for name in MODELS if name not in SMALL or "Grounding" in name]
+FIXED = [name for name in SMALL if "Grounding" not in name]
+PADDED = [f"YOLO{kind}" for kind in KINDS if kind in ("11", "26") or "obb" in kind]
+IN_LISTS = [name for name in MODELS if name not in (*FIXED, *PADDED)]
 OPTIONS = [{"num_denoising": 10}, {"label_noise_ratio": 0.0}, {"box_noise_scale": 0.0}]
 
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [(name, {}) for name in SMALL if name not in IN_LISTS] + [("RT-DETR", o) for o in OPTIONS],
+    [(name, {}) for name in FIXED] + [("RT-DETR", each) for each in OPTIONS],
 )
 def test_a_model_gives_the_same(name: str, options: dict[str, float]) -> None:
     """Where an image has as many boxes as the limit: so do denoising queries and their order of
@@ -111,6 +120,28 @@ def test_a_model_gives_the_same(name: str, options: dict[str, float]) -> None:
             losses(fixed)
 
 
+@pytest.mark.parametrize("name", PADDED)
+def test_a_yolo_gives_the_same(name: str) -> None:
+    model, batch = made_model(name), batch_of(name)
+    use_boxloss(model, max_boxes=max(COUNTS))
+    wanted, _ = model(batch)
+    fixed = pad_batch(batch, max_boxes=max(COUNTS))
+    for given in (fixed, pad_batch(batch, max_boxes=3 * max(COUNTS))):
+        ours, _ = model(given)
+        torch.testing.assert_close(ours, wanted)
+    changed = {**batch, "batch_idx": batch["batch_idx"] + 1}
+    with pytest.raises(ValueError, match=r"batch_idx must lie in \[0, 3\), and not decrease"):
+        pad_batch(changed, max_boxes=9)
+    with pytest.raises(ValueError, match="image 2 has 5 boxes; max_boxes is 4"):
+        pad_batch(batch, max_boxes=4)
+    largest = batch["bboxes"][3:, 2:4].prod(1).topk(2).indices.sort().values + 3
+    kept = pad_batch(batch, max_boxes=2, drop_smallest=True)
+    assert torch.equal(kept["bboxes"][2:4], batch["bboxes"][largest])
+    assert kept["offsets"].tolist() == [0, 2, 2, 4]
+    with pytest.raises(ValueError, match="a label must lie in"):
+        pad_batch({**batch, "cls": batch["cls"] + 9}, max_boxes=9, num_classes=9)
+
+
 @pytest.mark.parametrize("name", IN_LISTS)
 def test_lists_alone(name: str) -> None:
     model = made_model(name)
@@ -120,9 +151,10 @@ def test_lists_alone(name: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("make", [detr.small_model, rt_detr.small_model])
-def test_a_model_is_compiled_once(make: Any) -> None:
-    """For twenty batches of other counts, images without boxes among them."""
+@pytest.mark.parametrize("name", ["DETR", "RT-DETR", "YOLO11"])
+def test_a_model_is_compiled_once(name: str) -> None:
+    """For twenty batches of other counts, images without boxes among them. A YOLO makes its
+    criterion in the first step."""
     graphs = 0
 
     def backend(graph: torch.fx.GraphModule, _: Any) -> Any:
@@ -131,14 +163,17 @@ def test_a_model_is_compiled_once(make: Any) -> None:
         return graph.forward
 
     torch.compiler.reset()
-    model = make().train()
+    model, project, first = made_model(name), project_of(name), 0
     use_boxloss(model, max_boxes=4, denoising_boxes=2)
     compiled = torch.compile(model, backend=backend)
-    first = 0
     for step in range(20):
-        images, labels = training.transformers_batch((step % 5, step % 3, 0))
-        compiled(pixel_values=images, labels=FixedTargets.of(labels, max_boxes=4)).loss.backward()
-        first = first or graphs
+        batch = project.batch((step % 5, step % 3, 0))
+        if "labels" in batch:
+            batch["labels"] = FixedTargets.of(batch["labels"], max_boxes=4)
+        else:
+            batch = pad_batch(batch, max_boxes=4)
+        project.loss(compiled, batch).backward()
+        first = graphs if step < 2 else first
     assert graphs == first > 0
 
 

@@ -10,6 +10,7 @@ from .detectors import Replaced, has_boxloss, register_family, use_boxloss
 from .detr import HungarianMatcher, detr_loss_boxes
 from .family import Family, swap
 from .faults import check_targets
+from .fixed_shapes import collate_fixed, pad_batch
 from .linear_assignment import (
     assignment_to_indices,
     batch_linear_assignment,
@@ -18,7 +19,7 @@ from .linear_assignment import (
 from .mmdet import MMDetLoss
 from .parts import Parts
 from .proof import Case
-from .targets import FixedTargets, collate_fixed
+from .targets import FixedTargets
 
 __all__ = [
     "Case",
@@ -35,6 +36,7 @@ __all__ = [
     "detr_loss_boxes",
     "has_boxloss",
     "linear_sum_assignment",
+    "pad_batch",
     "register_family",
     "swap",
     "use_boxloss",

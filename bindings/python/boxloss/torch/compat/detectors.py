@@ -16,9 +16,9 @@ from ..arguments import whole
 from .families import KNOWN
 from .family import Family
 from .faults import check_targets
-from .proof import Run, compare, record
+from .fixed_shapes import in_fixed_shapes
+from .proof import Case, Run, compare, record
 from .replace import has_replacement, qualified_name
-from .targets import FixedTargets
 from .transformers_models import check_own, criterion_of
 from .versions import OLDEST, is_before, version
 
@@ -144,12 +144,9 @@ def _limit(max_boxes: int | None, denoising_boxes: int | None) -> int | None:
 
 def _fixed(expected: Run) -> Run:
     """The same losses for the same ground truth in fixed shapes."""
-    case = expected.case
-    labels = case.arguments["labels"]
-    most = max(1, *(len(each["boxes"]) for each in labels))
-    arguments = {**case.arguments, "labels": FixedTargets.of(labels, max_boxes=most)}
-    words = f"{case.words}, in fixed shapes"
-    return expected._replace(case=case._replace(words=words, arguments=arguments))
+    words, arguments, has_boxes = expected.case
+    case = Case(f"{words}, in fixed shapes", in_fixed_shapes(arguments), has_boxes)
+    return expected._replace(case=case)
 
 
 def register_family(kind: type, family: Family) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.utils.data import default_collate
 
 from ..arguments import check_tensors, whole
 from ..collate import collate_ragged, on_host
@@ -104,7 +103,11 @@ class FixedTargets:
             raise TypeError("one of rows and max_boxes must be given")
         if max_boxes is not None:
             most = whole(max_boxes, "max_boxes")
-            labels = [_at_most(most, b, each, drop_smallest) for b, each in enumerate(labels)]
+            labels = [
+                {name: given[name][kept] for name in ("boxes", "class_labels")}
+                for b, given in enumerate(labels)
+                for kept in [kept_boxes(most, f"labels[{b}]", given["boxes"], drop_smallest)]
+            ]
             rows = most * len(labels)
         rows = whole(rows, "rows")
         truth = ground_truth_of(labels, "class_labels", num_labels, has_sizes=True)
@@ -115,38 +118,13 @@ class FixedTargets:
         return FixedTargets(boxes, functional.pad(truth.labels, (0, free)), truth.offsets)
 
 
-def _at_most(
-    most: int, image: int, given: Mapping[str, Tensor], drops_smallest: bool
-) -> Mapping[str, Tensor]:
-    boxes = given["boxes"]
+def kept_boxes(most: int, image: str, boxes: Tensor, drops_smallest: bool) -> Any:
+    """Of an image's boxes, cxcywh."""
     if len(boxes) <= most:
-        return given
+        return slice(None)
     if not drops_smallest:
-        raise ValueError(f"labels[{image}] has {len(boxes)} boxes; max_boxes is {most}")
-    kept = boxes[:, 2:].prod(1).topk(most).indices.sort().values
-    return {name: given[name][kept] for name in ("boxes", "class_labels")}
-
-
-def collate_fixed(
-    samples: Sequence[Mapping[str, Any]],
-    *,
-    max_boxes: int,
-    num_labels: int = 0,
-    drop_smallest: bool = False,
-) -> dict[str, Any]:
-    """A batch of transformers' samples whose "labels" are FixedTargets; all else is stacked.
-
-    By functools.partial it is the collate_fn of a DataLoader, or the data_collator of a Trainer.
-    Options and errors are those of `FixedTargets.of`.
-    """
-    labels = FixedTargets.of(
-        [each["labels"] for each in samples],
-        max_boxes=max_boxes,
-        num_labels=num_labels,
-        drop_smallest=drop_smallest,
-    )
-    others = [{name: each[name] for name in each if name != "labels"} for each in samples]
-    return {**default_collate(others), "labels": labels}
+        raise ValueError(f"{image} has {len(boxes)} boxes; max_boxes is {most}")
+    return boxes[:, 2:4].prod(1).topk(most).indices.sort().values
 
 
 Targets = Sequence[Mapping[str, Tensor]]

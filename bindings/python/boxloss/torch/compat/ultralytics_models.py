@@ -49,6 +49,7 @@ def family(
     cases: Callable[[Any], Iterable[Case]],
     parts: Parts,
     oldest: tuple[int, ...] = (),
+    fix: Callable[[Any, int], Iterator[Swapped]] | None = None,
 ) -> Family:
     """Of models of these classes, whose criterion is made when the first loss is asked for; `ours`
     takes the place of its heads' losses."""
@@ -75,7 +76,7 @@ def family(
             (kind, trainings), leave = swap(owner, Trainings, extends=True)
             yield (f"{kind}.train", f"{trainings}.train"), leave
 
-    return Family(replace, cases, parts, losses_of, oldest)
+    return Family(replace, cases, parts, losses_of, oldest, fix)
 
 
 def _with_heads(kind: Any, replaced: Callable[[Any], Any], module: str) -> type:

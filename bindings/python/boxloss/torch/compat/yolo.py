@@ -210,7 +210,10 @@ def score_loss(criterion: Any, logits: Tensor, labels: Tensor, found: Found) -> 
 def ground_truth(
     criterion: Any, batch: dict[str, Tensor], images: int, scale: Tensor
 ) -> GroundTruth:
-    """A batch is a list already, image after image; its boxes times `scale` are in pixels."""
+    """A batch is a list already, image after image; its boxes times `scale` are in pixels.
+
+    Of `pad_batch` its "offsets" say which rows are an image's.
+    """
     given = {name: batch[name] for name in ("batch_idx", "cls", "bboxes")}
     check_tensors("batch", **given)
     image, label, boxes = (each.to(criterion.device) for each in given.values())
@@ -227,8 +230,11 @@ def ground_truth(
     boxes = boxes.to(torch.promote_types(boxes.dtype, torch.float32))
     boxes = boxes * scale.to(boxes)
     image, label = image.flatten(), label.flatten().long()
-    firsts = torch.arange(images + 1, device=criterion.device, dtype=image.dtype)
-    offsets = torch.searchsorted(image, firsts)
+    if "offsets" in batch:
+        offsets = batch["offsets"].to(criterion.device)
+    else:
+        firsts = torch.arange(images + 1, device=criterion.device, dtype=image.dtype)
+        offsets = torch.searchsorted(image, firsts)
     rows = faults.Rows(boxes, label, offsets, "cls", criterion.nc, True, image)
     label, factor = faults.check(rows)
     return GroundTruth(boxes, offsets, label, [], factor)
