@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import torch
-from boxloss.torch.compat import FixedTargets, use_boxloss
+from boxloss.torch.compat import FixedTargets, pad_batch, use_boxloss
 from boxloss.torch.compat.replace import qualified_name
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
@@ -104,7 +105,12 @@ def yolo(kind: str, file: str, **options: Any) -> Callable[[int], nn.Module]:
     return make
 
 
-def yolo_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+def yolo_batch(
+    images: list[Tensor],
+    boxes: list[Tensor],
+    labels: list[Tensor],
+    change: Callable[[dict[str, Any]], dict[str, Any]] = dict,
+) -> Batch:
     counts = torch.tensor([len(each) for each in boxes], device=images[0].device)
     batch = {
         "img": torch.stack(images),
@@ -112,7 +118,11 @@ def yolo_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) 
         "cls": torch.cat(labels),
         "bboxes": torch.cat(boxes),
     }
-    return lambda model: model(batch)[0].sum()
+    changed = change(batch)
+    return lambda model: model(changed)[0].sum()
+
+
+fixed_yolo_batch = partial(yolo_batch, change=partial(pad_batch, max_boxes=MOST_BOXES))
 
 
 def oriented_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
@@ -311,10 +321,10 @@ DETECTORS = {
         compile=compiled_rf_detr,
     ),
     **{
-        name: Detector(make, batch, yolo_without_criterion, (16, 640), (2, 128))
-        for name, make, batch in (
-            ("YOLO11m", yolo("DetectionModel", "yolo11m.yaml"), yolo_batch),
-            ("YOLO11m-obb", yolo("OBBModel", "yolo11m-obb.yaml"), oriented_batch),
+        name: Detector(make, batch, yolo_without_criterion, (16, 640), (2, 128), fixed=fixed)
+        for name, make, batch, fixed in (
+            ("YOLO11m", yolo("DetectionModel", "yolo11m.yaml"), yolo_batch, fixed_yolo_batch),
+            ("YOLO11m-obb", yolo("OBBModel", "yolo11m-obb.yaml"), oriented_batch, None),
         )
     },
     **{
