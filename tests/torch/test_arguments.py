@@ -16,13 +16,7 @@ import boxloss.torch
 import numpy
 import pytest
 import torch
-from boxloss.torch import (
-    CIoULoss,
-    box_loss,
-    box_losses,
-    giou_loss,
-    use_implementation,
-)
+from boxloss.torch import CIoULoss, box_loss, box_losses, giou_loss, use_implementation
 from losses_of_logits import by_query, class_problem, distribution_problem
 from matching import classes, cost_problem
 from problems import PAIRINGS, Problem, boxes, problem
