@@ -317,6 +317,15 @@ DType index_dtype_of(const Array<Size>& array) {
   return dtype;
 }
 
+/// Of backward, an incoming gradient or scale must be as forward's output.
+template <class Size>
+void check_as(const Array<Size>& given, const Output<Size>& output, const char* why) {
+  check_shape(given, output.shape, why);
+  const DType dtype = dtype_of(given);
+  check_dtype(dtype == output.dtype, given.name, " is ", name_of(dtype), "; it must be ",
+              name_of(output.dtype), ", as the loss is");
+}
+
 /// Core's view of an array that may be missing.
 template <class Size>
 ArrayView view_of(const Array<Size>& array, const char* allowed) {

@@ -69,37 +69,32 @@ struct ClassLoss {
                    "(queries, classes), (images, queries, classes) or (layers, images, queries, "
                    "classes)");
     const std::vector<Size> rows = shape_of_rows<Size>(a);
-    check_shape<Size, std::vector<Size>>(a.target_index, rows, "logits' without classes");
+    check_shape(a.target_index, rows, "logits' without classes");
     check_shape_is(a.labels, a.labels.rank == 1, "(T)");
     if (a.quality) check_shape(a.quality, {a.labels.size(0)}, "one for each label");
-    if (a.query_quality) {
-      check_shape<Size, std::vector<Size>>(a.query_quality, rows, "that of target_index");
-    }
+    if (a.query_quality) check_shape(a.query_quality, rows, "that of target_index");
     if (a.weight) check_shape(a.weight, {a.logits.size(-1)}, "one for each class");
     check_normalizer<Size>(a);
   }
 };
 
 /// Its gradient.
-struct ClassLossBackward {
-  static constexpr char kFunction[] = "class_loss", kOperator[] = "boxloss::_class_loss_backward";
-  static constexpr std::array kOutputs = {"d_logits"};
+struct ClassLossBackward : LogitsGradient<ClassLoss, ClassLossGradProblem> {
+  static constexpr char kOperator[] = "boxloss::_class_loss_backward";
   BOXLOSS_GRADIENT_ARGUMENTS(BOXLOSS_LOGITS_GRADIENT_PARAMETERS, ClassLoss);
 
   template <class Size>
   static ClassLossGradProblem describe(const Arguments<Described<Size>>& a) {
-    auto p = ClassLoss::describe<ClassLossGradProblem>(a);
-    set_gradient<Size>(p, a, shape_of_sets<Size>(a));
+    auto p = LogitsGradient::describe(a);
     if constexpr (kHasNumbers<Size>) p.is_transposed = lies_transposed(a.logits);
     return p;
   }
 
   template <class Size>
-  static std::array<Output<Size>, 1> outputs(const Arguments<Described<Size>>& a,
-                                             const ClassLossGradProblem& p) {
-    Output<Size> gradient = {p.logits.dtype, {a.logits.shape, a.logits.shape + a.logits.rank}};
-    gradient.order_of = &a.logits;
-    return {gradient};
+  static auto outputs(const Arguments<Described<Size>>& a, const ClassLossGradProblem& p) {
+    auto gradient = LogitsGradient::outputs(a, p);
+    gradient[0].order_of = &a.logits;
+    return gradient;
   }
 
   static constexpr auto workspace_bytes = class_loss_backward_workspace_bytes;

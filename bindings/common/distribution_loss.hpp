@@ -49,7 +49,8 @@ struct DistributionLoss {
   static std::array<Output<Size>, 2> outputs(const Arguments<Described<Size>>& a,
                                              const DistributionLossProblem& p) {
     const DType compute = compute_dtype(p);
-    return {{{compute, shape_of_loss<Size>(a, p.reduction)}, {compute, shape_of_scale<Size>(a)}}};
+    return {{{compute, shape_of_loss<Size>(a, p.reduction)},
+             {compute, extended(shape_of_sets<Size>(a), Size(2))}}};
   }
 
   /// A query's logits must be neighbours.
@@ -63,11 +64,6 @@ struct DistributionLoss {
   static void run(const Implementation& implementation, const DistributionLossProblem& p,
                   const std::array<void*, 2>& outputs, const Execution& execution) {
     distribution_loss(implementation, p, {outputs[0], outputs[1]}, execution);
-  }
-
-  template <class Size, class Args>
-  static std::vector<Size> shape_of_scale(const Args& a) {
-    return extended(shape_of_sets<Size>(a), Size(2));
   }
 
  private:
@@ -88,10 +84,10 @@ struct DistributionLoss {
     check_shape_is(a.logits, Compare<Size>::at_least(last, Size(4)), wanted);
     check_shape_is(a.logits, Compare<Size>::equal(last % Size(4), Size(0)), wanted);
     const Sizes rows = shape_of_rows<Size>(a);
-    check_shape<Size, Sizes>(a.target_index, rows, "logits' without its last dimension");
-    if (a.quality) check_shape<Size, Sizes>(a.quality, rows, "that of target_index");
+    check_shape(a.target_index, rows, "logits' without its last dimension");
+    if (a.quality) check_shape(a.quality, rows, "that of target_index");
     if (a.reference) {
-      check_shape<Size, Sizes>(a.reference, extended(rows, Size(4)), "a box for each query");
+      check_shape(a.reference, extended(rows, Size(4)), "a box for each query");
     }
     if (a.target) {
       check_shape_is(a.target, a.target.rank == 2 && Compare<Size>::equal(a.target.size(1), 4),
@@ -101,10 +97,9 @@ struct DistributionLoss {
     // One for all layers.
     const Sizes layer(rows.begin() + (has_layers(a.logits) ? 1 : 0), rows.end());
     if (a.teacher && !has_shape(a.teacher, Sizes(a.logits.shape, a.logits.shape + a.logits.rank))) {
-      check_shape<Size, Sizes>(a.teacher, extended(layer, last), "one layer's logits, or all");
+      check_shape(a.teacher, extended(layer, last), "one layer's logits, or all");
     }
-    if (a.confidence)
-      check_shape<Size, Sizes>(a.confidence, layer, "one for each query of a layer");
+    if (a.confidence) check_shape(a.confidence, layer, "one for each query of a layer");
     check_normalizer<Size>(a);
   }
 
@@ -117,24 +112,9 @@ struct DistributionLoss {
 };
 
 /// Its gradient.
-struct DistributionLossBackward {
-  static constexpr char kFunction[] = "distribution_loss",
-                        kOperator[] = "boxloss::_distribution_loss_backward";
-  static constexpr std::array kOutputs = {"d_logits"};
+struct DistributionLossBackward : LogitsGradient<DistributionLoss, DistributionLossGradProblem> {
+  static constexpr char kOperator[] = "boxloss::_distribution_loss_backward";
   BOXLOSS_GRADIENT_ARGUMENTS(BOXLOSS_LOGITS_GRADIENT_PARAMETERS, DistributionLoss);
-
-  template <class Size>
-  static DistributionLossGradProblem describe(const Arguments<Described<Size>>& a) {
-    auto p = DistributionLoss::describe<DistributionLossGradProblem>(a);
-    set_gradient<Size>(p, a, DistributionLoss::shape_of_scale<Size>(a));
-    return p;
-  }
-
-  template <class Size>
-  static std::array<Output<Size>, 1> outputs(const Arguments<Described<Size>>& a,
-                                             const DistributionLossGradProblem& p) {
-    return {{{p.logits.dtype, {a.logits.shape, a.logits.shape + a.logits.rank}}}};
-  }
 
   template <class Args, class Pack>
   static void lay_out(Args& a, const Pack& pack) {

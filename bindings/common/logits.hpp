@@ -35,8 +35,7 @@ std::vector<Size> shape_of_loss(const Args& a, Reduction reduction) {
 template <class Size, class Args>
 void check_normalizer(const Args& a) {
   if (!a.normalizer || a.normalizer.rank == 0) return;
-  check_shape<Size, std::vector<Size>>(a.normalizer, shape_of_sets<Size>(a),
-                                       "() or one for each layer");
+  check_shape(a.normalizer, shape_of_sets<Size>(a), "() or one for each layer");
 }
 
 /// Those of a problem that all have, of sizes that are numbers.
@@ -48,20 +47,30 @@ void set_rows(Problem& p, const Args& a) {
   p.normalizer_stride = a.normalizer && a.normalizer.rank == 1 ? 1 : 0;
 }
 
-/// What backward is given beside a loss' arguments: the incoming gradient, and `scale` of that
-/// shape.
-template <class Size, class Args, class Problem>
-void set_gradient(Problem& p, const Args& a, const std::vector<Size>& shape_of_scale) {
-  const DType compute = compute_dtype(p);
-  for (const auto* each : {&a.grad, &a.scale}) {
-    check_dtype(dtype_of(*each) == compute, each->name, " is ", name_of(dtype_of(*each)),
-                "; it must be ", name_of(compute), ", as the loss is");
+/// The gradient of such a loss. It is given the loss' incoming one, and `scale`.
+template <class Loss, class Problem>
+struct LogitsGradient {
+  static constexpr const char* kFunction = Loss::kFunction;
+  static constexpr std::array kOutputs = {"d_logits"};
+
+  template <class Args>
+  static Problem describe(const Args& a) {
+    using Size = std::decay_t<decltype(a.logits.size(0))>;
+    auto p = Loss::template describe<Problem>(a);
+    const auto loss = Loss::template outputs<Size>(a, p);
+    check_as(a.grad, loss[0], "the shape of the loss");
+    check_as(a.scale, loss[1], "as the loss gave it");
+    p.grad = a.grad.data;
+    p.scale = a.scale.data;
+    return p;
   }
-  check_shape<Size, std::vector<Size>>(a.scale, shape_of_scale, "as the loss gave it");
-  check_shape<Size, std::vector<Size>>(a.grad, shape_of_loss<Size>(a, p.reduction),
-                                       "the shape of the loss");
-  p.grad = a.grad.data;
-  p.scale = a.scale.data;
-}
+
+  template <class Args>
+  static auto outputs(const Args& a, const Problem& p) {
+    using Size = std::decay_t<decltype(a.logits.size(0))>;
+    return std::array{
+        Output<Size>{p.logits.dtype, {a.logits.shape, a.logits.shape + a.logits.rank}}};
+  }
+};
 
 }  // namespace boxloss::binding

@@ -201,14 +201,6 @@ struct Pairs {
     const bool is_reduced = p.reduction != Reduction::kNone;
     return {{{dtype, is_reduced ? shape_of_sets(a) : shape_of_rows(a)}, {dtype, shape_of_sets(a)}}};
   }
-
-  /// An incoming gradient, or scale, must be as forward's output.
-  static void check_as(const Array<Size>& given, const Output<Size>& output, const char* why) {
-    check_shape(given, output.shape, why);
-    const DType dtype = dtype_of(given);
-    check_dtype(dtype == output.dtype, given.name, " is ", name_of(dtype), "; it must be ",
-                name_of(output.dtype), ", as the loss is");
-  }
 };
 
 /// A loss of pairs as frameworks call it: `Own` says of how many numbers boxes are, and whether l1
@@ -278,9 +270,9 @@ struct PairGradient {
     const auto grads = grads_of<const Array<Size>>(a);
     check(grads[0] || grads[1], "grad_loss and grad_l1 are both None");
     for (const auto* each : grads) {
-      if (each) Pairs<Size>::check_as(*each, forward[0], "the shape of the loss");
+      if (each) check_as(*each, forward[0], "the shape of the loss");
     }
-    Pairs<Size>::check_as(a.scale, forward[1], "as forward returned it");
+    check_as(a.scale, forward[1], "as forward returned it");
     check(!a.wants_weight || a.weight, "wants_weight is True, but weight is not given");
     p.scale = a.scale.data;
     if constexpr (kHasNumbers<Size>) {

@@ -78,8 +78,7 @@ extern "C" __attribute__((visibility("default"))) const char* boxloss_jax_rotate
   using namespace boxloss;
   using namespace boxloss::jax_binding;
   return program_of(10, [&] {
-    const AngleUnit unit =
-        binding::parse("angle_unit", angle_unit, {AngleUnit::kRadians, AngleUnit::kDegrees});
+    const AngleUnit unit = binding::parse_angle_unit(angle_unit);
     const auto box = [&](int first) {
       return in_radians(RotatedBox<RecordedNumber>{input(first), input(first + 1), input(first + 2),
                                                    input(first + 3), input(first + 4)},

@@ -76,14 +76,6 @@ void require_columns(const Rows& costs, const Indices64& expected) {
   REQUIRE(columns_of_queries(costs) == expected);
 }
 
-TEST_CASE("the least total cost is found, which is not that of each query's cheapest column") {
-  require_columns({{4, 1, 3}, {2, 0, 5}, {3, 2, 2}}, {1, 0, 2});
-  require_columns({{1, 2}, {1, 4}}, {1, 0});
-  require_columns({{1, 2, 9}, {1, 4, 9}}, {1, 0});
-  require_columns({{1, 1}, {2, 4}, {9, 9}}, {1, 0, -1});
-  require_columns({{-7}}, {0});
-}
-
 TEST_CASE("where all costs are equal, query i has column i") {
   require_columns(Rows(4, std::vector<double>(4, 2.5)), {0, 1, 2, 3});
   require_columns(Rows(3, std::vector<double>(5, -1)), {0, 1, 2});

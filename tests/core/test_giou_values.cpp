@@ -172,14 +172,6 @@ TEST_CASE("zero-padded leaves out targets of four zeros, of either sign") {
   require_losses(problem, {kShifted, 0, kDisjoint, 0});
 }
 
-TEST_CASE("a mask counts where it is true") {
-  const std::vector<std::uint8_t> mask = {0, 1, 1, 0};
-  OracleProblem problem = four_pairs();
-  problem.pred[0] = kNan;
-  problem.pairing = {Kind::kMask, {mask.data(), DType::kU8}};
-  require_losses(problem, {0, kHalfCovered, kDisjoint, 0});
-}
-
 // --- Pairs by index
 
 /// Two sets of three pairs. One of the first set leads outside; pred 1 is target 1, and no pair has

@@ -114,19 +114,5 @@ TEST_CASE("boxes of either side have gaps between images") {
   }
 }
 
-TEST_CASE("gradients from both are the sums of those from each") {
-  const OracleProblem problem = weighted_mean();
-  const OracleGradients loss = oracle_gradients(problem), l1 = oracle_gradients(problem, From::kL1);
-  const OracleGradients both = oracle_gradients(problem, From::kBoth);
-  const auto sum = [](Boxes a, const Boxes& b) {
-    for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
-    return a;
-  };
-  require_close(both.pred, sum(loss.pred, l1.pred));
-  require_close(both.target, sum(loss.target, l1.target));
-  require_close(both.weight, sum(loss.weight, l1.weight));
-  require_close(both.weight, {kShifted / 4 + 1, kHalfCovered / 4 + 0.5, kDisjoint / 4 + 2, 0});
-}
-
 }  // namespace
 }  // namespace boxloss

@@ -94,13 +94,6 @@ def test_nothing_but_logits_has_a_gradient(mode: str, implementation: str) -> No
         assert not any(each.any() for each in jax.grad(loss)(others).values())
 
 
-@pytest.mark.parametrize("mode", ["focal", "ddf"])
-def test_forward_mode_is_refused_without_the_choice(mode: str) -> None:
-    values = for_jax(problem(mode=mode))
-    with pytest.raises(TypeError, match="custom_vjp"):
-        jax.jacfwd(of_logits(boxloss.jax, values))(values["logits"])
-
-
 @pytest.mark.parametrize(
     ("rows", "reduced"),
     [

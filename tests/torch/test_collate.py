@@ -9,12 +9,7 @@ from typing import Any
 import numpy
 import pytest
 import torch
-from boxloss.torch import (
-    check_indices,
-    collate_matches,
-    collate_padded,
-    collate_ragged,
-)
+from boxloss.torch import check_indices, collate_matches, collate_padded, collate_ragged
 from called import Called
 from hypothesis import example, given, settings
 from hypothesis import strategies as st

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiled, exported and scripted programs hold the operators whole, without graph breaks."""
 
+import importlib
 import io
 from collections.abc import Callable
 from typing import Any
@@ -42,6 +43,8 @@ from problems import (
 from torch import Tensor
 from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.testing import CompileCounterWithBackend
+from torch._dynamo.utils import counters
+from torch._inductor.utils import fresh_cache
 from torch.utils._pytree import tree_structure, treespec_dumps
 
 BOTH = ("loss", "l1")
@@ -121,6 +124,26 @@ def test_a_training_step(device: torch.device, pairing: str, without_python: boo
         compiled = torch.compile(step, fullgraph=True)
         by = BOTH if pairing == "sets" else ()
         assert_as_eager(compiled, step, head_output(values), values, by)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("cpp_compiler")
+def test_graphs_on_disk_are_of_one_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Private operators, which they call, may differ in the next."""
+
+    def is_found() -> bool:
+        torch._dynamo.reset()
+        counters.clear()
+        torch.compile(giou_loss)(torch.ones(3, 4).requires_grad_(), torch.ones(3, 4)).backward()
+        return bool(counters["aot_autograd"]["autograd_cache_hit"])
+
+    config = torch.compiler.config
+    with fresh_cache(), config.patch(cache_key_tag=config.cache_key_tag):
+        assert not is_found()
+        assert is_found()
+        monkeypatch.setattr(boxloss, "__version__", "0.0")
+        importlib.reload(boxloss.torch._library)
+        assert not is_found()
 
 
 @pytest.mark.long

@@ -186,12 +186,6 @@ def test_a_bad_option_is_an_error_when_the_module_is_made(make: Callable[..., An
 # --- Numbers of a loss' own ---
 
 
-def test_a_standard_value_is_the_papers(device: torch.device) -> None:
-    pred, target = both(device)
-    given = box_loss(pred, target, "alpha_iou", alpha=3)
-    assert torch.equal(box_loss(pred, target, "alpha_iou"), given)
-
-
 def test_a_call_of_a_module_may_replace_them(device: torch.device) -> None:
     module = BoxLoss("mpdiou", image_width=64, image_height=48)
     size = {"image_width": 640, "image_height": 480}

@@ -301,13 +301,9 @@ def test_one_operator_each(device: torch.device, mode: str, layout: Any) -> None
     values = logits_problem(mode, device, torch.bfloat16)
     logits = values["logits"] = layout(values["logits"]).requires_grad_()
     name = f"_{function_of(boxloss.torch, values).__name__}"
-    with torch.autocast(device.type, torch.bfloat16), Called() as called:
+    with Called() as called:
         loss = ours(values)
     assert called.names == [name]
-    with torch.no_grad():
-        assert ours(values).grad_fn is None
-    with torch.inference_mode():
-        assert torch.equal(ours(values), loss)
     with Called() as called:
         torch.autograd.grad(loss, logits, torch.ones_like(loss.detach()))
     views = {"detach", "transpose", "mT", "ones_like", "zeros_like"}
@@ -377,26 +373,6 @@ def test_changing_sizes_compile_once(device: torch.device, mode: str, of: Any) -
     assert seen == [f"{name}.default", f"{name}_backward.default"]
 
 
-@pytest.mark.long
-@pytest.mark.usefixtures("fresh_compiler", "cpp_compiler")
-def test_a_training_step(device: torch.device) -> None:
-    values = class_problem("ia_bce", device, torch.bfloat16)
-    compiled = torch.compile(planes_step, fullgraph=True)
-    assert_as_eager(compiled, planes_step, values["logits"].mT.contiguous(), values)
-
-
-@pytest.mark.usefixtures("fresh_compiler")
-def test_a_backward_pass_alone_compiles(device: torch.device) -> None:
-    values = class_problem("mal", device, reduction="none")
-    expected = loss_and_gradient(values)
-    logits = values["logits"].requires_grad_()
-    loss = ours(values)
-    with torch._dynamo.config.patch(compiled_autograd=True):
-        run = torch.compile(lambda loss: loss.backward(incoming_for(loss)), backend="aot_eager")
-        run(loss)
-    assert torch.equal(logits.grad, expected[1])
-
-
 # --- The private operators ---
 
 
@@ -427,12 +403,3 @@ def test_the_private_backward_refuses_what_forward_did_not_give(device: torch.de
             ):
                 with pytest.raises(error, match=f"^class_loss: {text}"):
                     OPERATORS._class_loss_backward(*backward_arguments(values, **changed))
-
-
-def test_the_private_backward_cannot_be_differentiated_in_silence(device: torch.device) -> None:
-    values = class_problem("bce", device)
-    arguments = backward_arguments(values)
-    values["logits"].requires_grad_()
-    gradient = OPERATORS._class_loss_backward(*arguments)
-    with pytest.raises(RuntimeError, match="boxloss::_class_loss_backward"):
-        gradient.sum().backward()

@@ -149,11 +149,6 @@ def test_no_class_at_all(implementation_or_aten: Implementation, mode: str) -> N
     assert torch.equal(matching_cost(**values), wanted)
 
 
-def test_options_are_checked_without_entries(implementation_or_aten: Implementation) -> None:
-    with pytest.raises(ValueError, match="eps is -1"):
-        matching_cost(torch.zeros(1, 3, 4), torch.zeros(0, 4), torch.tensor([0, 0]), eps=-1.0)
-
-
 def test_defaults_are_detrs_and_torchvisions() -> None:
     values = classes(cost_problem(CPU))
     weights = {"iou_weight": 2.0, "l1_weight": 5.0, "class_weight": 1.0}

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The matcher where only a GPU is asked: streams, graphs, and who waits."""
 
-import warnings
 from collections.abc import Callable
 
 import pytest
@@ -48,20 +47,6 @@ def test_cost_and_assignment_run_on_the_current_stream(gpu: torch.device) -> Non
         torch.cuda.current_stream().synchronize()
 
     assert all(torch.equal(*each) for each in zip(found, expected, strict=True))
-
-
-def test_the_assignment_is_not_waited_for(gpu: torch.device) -> None:
-    values = batch(gpu, 6)
-    cost, offsets = matching_cost(**values), values["offsets"]
-    hungarian_match(cost, offsets)
-    torch.cuda.set_sync_debug_mode("warn")
-    try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            hungarian_match(cost, offsets)
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-    assert not [each for each in caught if "synchronizing CUDA operation" in str(each.message)]
 
 
 def corners(values: dict[str, Tensor]) -> tuple[Tensor, Tensor]:

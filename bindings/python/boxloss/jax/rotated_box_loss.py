@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING
 from jax import Array
 from jax.typing import ArrayLike
 
-from .._options import (
-    AngleUnit,
-    EpsMode,
-    Reduction,
-    RotatedLoss,
-    RotatedLossParameters,
-)
+from .._options import AngleUnit, EpsMode, Reduction, RotatedLoss, RotatedLossParameters
 from .custom_vjp import losses_of
 from .pair_loss import pair_loss
 

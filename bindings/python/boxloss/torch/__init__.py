@@ -43,11 +43,7 @@ from .modules import (
 from .rotated_box_loss import rotated_box_loss
 from .set_criterion import QueryLayers, SetLosses, set_criterion
 from .task_aligned_match import TaskAlignedMatch, task_aligned_match
-from .torchvision import (
-    complete_box_iou_loss,
-    distance_box_iou_loss,
-    generalized_box_iou_loss,
-)
+from .torchvision import complete_box_iou_loss, distance_box_iou_loss, generalized_box_iou_loss
 
 __all__ = ["BoxLoss", "BoxLosses", "RotatedBoxLoss", "box_loss", "box_losses", "rotated_box_loss"]
 __all__ += ["ciou_loss", "diou_loss", "eiou_loss", "giou_loss", "iou_loss", "siou_loss"]

@@ -54,6 +54,8 @@ def _load() -> None:
             f"boxloss's operators for torch {minor} do not load: {reason}. If they are for "
             f"another build of torch, build them for this one, {_build_for_this()}"
         ) from error
+    # Torch's key of compiled graphs on disk says nothing of the private operators that they call.
+    torch.compiler.config.cache_key_tag += f" boxloss {__version__}"
 
 
 _load()

@@ -6,13 +6,16 @@ import reprlib
 from collections.abc import Callable
 from numbers import Real
 from operator import index
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.overrides import is_tensor_like
+from torch.utils._pytree import _register_namedtuple
 
 from .._options import as_float, check_magnitude
+
+Results = TypeVar("Results", bound=type[Any])
 
 _NUMBERS = (int, float, torch.SymInt, torch.SymFloat)
 
@@ -78,6 +81,12 @@ def beside(tensor: Any, other: Any) -> Any:
     if are_tensors and tensor.is_cpu and not other.is_cpu:
         return tensor.to(other.device, non_blocking=True)
     return tensor
+
+
+def exportable(results: Results) -> Results:
+    """A named tuple of results, with a name in programs that torch.export.save writes."""
+    _register_namedtuple(results, serialized_type_name=f"boxloss.torch.{results.__name__}")
+    return results
 
 
 def members_of(kind: type[Any], result: Any) -> Any:

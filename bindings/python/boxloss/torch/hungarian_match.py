@@ -6,22 +6,19 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import _register_namedtuple
 
-from .arguments import beside, call, check_tensors, members_of
+from .arguments import beside, call, check_tensors, exportable, members_of
 
 _ASSIGN = torch.ops.boxloss.assign.default
 
 
+@exportable
 class MatchResult(NamedTuple):
     """What `hungarian_match` returns: int64, on the cost's device, -1 for none."""
 
     pred_index: Tensor
     target_index: Tensor
     target_of_query: Tensor
-
-
-_register_namedtuple(MatchResult, serialized_type_name="boxloss.torch.MatchResult")
 
 
 def hungarian_match(cost: Tensor, offsets: Tensor, *, groups: int = 1) -> MatchResult:

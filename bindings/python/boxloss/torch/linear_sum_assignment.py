@@ -6,21 +6,18 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import _register_namedtuple
 
-from .arguments import beside, call, check_tensors, members_of
+from .arguments import beside, call, check_tensors, exportable, members_of
 
 _ASSIGN = torch.ops.boxloss.linear_sum_assignment.default
 
 
+@exportable
 class Assignment(NamedTuple):
     """What `linear_sum_assignment` returns: int64, on the cost's device, -1 for none."""
 
     column_of_row: Tensor
     row_of_column: Tensor
-
-
-_register_namedtuple(Assignment, serialized_type_name="boxloss.torch.Assignment")
 
 
 def linear_sum_assignment(

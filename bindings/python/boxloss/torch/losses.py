@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import _register_namedtuple
 from typing_extensions import Unpack
 
 from .._options import (
@@ -22,7 +21,7 @@ from .._options import (
     parameters_of,
     taking_what,
 )
-from .arguments import as_normalizer, call, check_tensors
+from .arguments import as_normalizer, call, check_tensors, exportable
 from .nested import is_nested, nested, without_nested
 
 # torch.ops is four look-ups, which take a tenth of a call's time.
@@ -179,6 +178,7 @@ def call_loss(
     return result if structure is None else nested(result, structure)
 
 
+@exportable
 class BoxLosses(NamedTuple):
     """The results of `box_losses`."""
 
@@ -206,10 +206,6 @@ def box_losses(pred: Tensor, target: Tensor, loss: Loss = "giou", **options: Any
     every, parameters = completed(options, _DEFAULTS)
     given = tuple(every.values())
     return BoxLosses(*call_loss("box_losses", _BOX_LOSSES, pred, target, loss, given, parameters))
-
-
-# As it is in pytrees anyway; torch.export.save needs a name for it.
-_register_namedtuple(BoxLosses, serialized_type_name="boxloss.torch.BoxLosses")
 
 
 class NamedLoss(Protocol):

@@ -6,22 +6,19 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import _register_namedtuple
 
 from .._options import AngleUnit, LowQuality
-from .arguments import beside, call, check_tensors, members_of
+from .arguments import beside, call, check_tensors, exportable, members_of
 
 _MATCH = torch.ops.boxloss.max_iou_match.default
 
 
+@exportable
 class MaxIouMatch(NamedTuple):
     """What `max_iou_match` returns, on the anchors' device."""
 
     target_index: Tensor
     iou: Tensor
-
-
-_register_namedtuple(MaxIouMatch, serialized_type_name="boxloss.torch.MaxIouMatch")
 
 
 def max_iou_match(

@@ -6,14 +6,7 @@ import torch
 from torch import Tensor
 from typing_extensions import Unpack
 
-from .._options import (
-    AngleUnit,
-    EpsMode,
-    Reduction,
-    RotatedLoss,
-    RotatedLossParameters,
-    options_of,
-)
+from .._options import AngleUnit, EpsMode, Reduction, RotatedLoss, RotatedLossParameters, options_of
 from .losses import OPTIONS_OF, call_loss
 
 _ROTATED_BOX_LOSS = torch.ops.boxloss.rotated_box_loss.default

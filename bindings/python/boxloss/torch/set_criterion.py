@@ -8,10 +8,9 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import _register_namedtuple
 
 from .._options import BoxFormat, ClassLossMode, EpsMode, Loss
-from .arguments import check_tensors
+from .arguments import check_tensors, exportable
 from .collate import collate_ragged
 from .distributed import global_normalizer
 from .hungarian_match import hungarian_match
@@ -19,6 +18,7 @@ from .matching_cost import matching_cost
 from .query_losses import losses_of_pairs, losses_of_scores
 
 
+@exportable
 class QueryLayers(NamedTuple):
     """Outputs of decoder layers that have as many queries.
 
@@ -39,6 +39,7 @@ class QueryLayers(NamedTuple):
     shares_pairs: bool = False
 
 
+@exportable
 class SetLosses(NamedTuple):
     """What `set_criterion` returns; each loss (layers), of all QueryLayers one after the other.
 
@@ -57,10 +58,6 @@ class SetLosses(NamedTuple):
     quality_loss: Tensor | None
     target_of_query: tuple[Tensor, ...]
     number: Tensor
-
-
-for each in (QueryLayers, SetLosses):
-    _register_namedtuple(each, serialized_type_name=f"boxloss.torch.{each.__name__}")
 
 
 def set_criterion(
@@ -127,7 +124,9 @@ def set_criterion(
         logits, pred = (x if x.dim() == 4 else x[None] for x in (each.logits, each.pred))
         index = each.target_index
         if index is None:
-            index = _match(logits, pred, boxes, classes, offsets, each, cost)
+            given = (pred[-1:], logits[-1:]) if each.shares_pairs else (pred, logits)
+            costs = matching_cost(given[0], boxes, offsets, logits=given[1], labels=classes, **cost)
+            index = hungarian_match(costs, offsets, groups=each.groups).target_of_query
         index = index.expand(logits.shape[:-1])
         counted = index
         if ignored is not None:
@@ -151,21 +150,6 @@ def set_criterion(
     ).sum()
     quality = losses[3] if quality_mode is not None else None
     return SetLosses(total, losses[0], losses[1], losses[2], quality, tuple(pairs), number)
-
-
-def _match(
-    logits: Tensor,
-    pred: Tensor,
-    boxes: Tensor,
-    labels: Tensor,
-    offsets: Tensor,
-    layers: QueryLayers,
-    cost: dict[str, Any],
-) -> Tensor:
-    if layers.shares_pairs:
-        logits, pred = logits[-1:], pred[-1:]
-    costs = matching_cost(pred, boxes, offsets, logits=logits, labels=labels, **cost)
-    return hungarian_match(costs, offsets, groups=layers.groups).target_of_query
 
 
 def _in_one_list(

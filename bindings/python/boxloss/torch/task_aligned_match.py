@@ -6,23 +6,20 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import _register_namedtuple
 
 from .._options import AngleUnit, BoxFormat
-from .arguments import beside, call, check_tensors, members_of
+from .arguments import beside, call, check_tensors, exportable, members_of
 
 _MATCH = torch.ops.boxloss.task_aligned_match.default
 
 
+@exportable
 class TaskAlignedMatch(NamedTuple):
     """What `task_aligned_match` returns, each (images, anchors), on the scores' device."""
 
     target_index: Tensor
     score: Tensor
     overlap: Tensor
-
-
-_register_namedtuple(TaskAlignedMatch, serialized_type_name="boxloss.torch.TaskAlignedMatch")
 
 
 def task_aligned_match(
