@@ -28,6 +28,7 @@ from __future__ import annotations
 import argparse
 import gc
 import math
+import runpy
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -107,16 +108,17 @@ def load(place: str) -> Any:
     if path.endswith(".py"):
         require(Path(path).is_file(), f"there is no file '{path}'")
         sys.path.insert(0, str(Path(path).resolve().parent))
-        path = Path(path).stem
-    try:
-        module = import_module(path)
-    except ModuleNotFoundError as error:
-        if not f"{path}.".startswith(f"{error.name}."):
-            raise  # something that it imports
-        raise UsageError(f"there is no module '{path}'; a file's name ends in .py") from error
-    make = getattr(module, name, None)
-    require(callable(make), f"{module.__file__} has no function '{name}'")
-    return make
+        found = runpy.run_path(path)
+    else:
+        try:
+            found = vars(import_module(path))
+        except ModuleNotFoundError as error:
+            if not f"{path}.".startswith(f"{error.name}."):
+                raise  # something that it imports
+            words = f"there is no module '{path}'; the name of a file ends in .py"
+            raise UsageError(words) from error
+    require(callable(found.get(name)), f"'{path}' has no function '{name}'")
+    return found[name]
 
 
 def warm_step(
@@ -207,7 +209,7 @@ def quartiles(times: Times) -> list[float]:
     return quantiles(times, n=4, method="inclusive")
 
 
-def table(times: Mapping[str, Times | str], counts: Mapping[str, Counts]) -> Iterator[str]:
+def table(times: Mapping[str, Any], counts: Mapping[str, Counts]) -> Iterator[str]:
     asked = ("launches", "waits")
     yield line("", "ms a step (quartiles)", *(("GPU busy, ms", *asked) if counts else ()))
     for name, taken in times.items():
@@ -226,16 +228,17 @@ def line(name: str, time: str, *cells: str) -> str:
     return "".join((f"{name:24}{time:26}", *(f"{each:>14}" for each in cells))).rstrip()
 
 
-def sentence(boxloss: Times, own: Times, without: Times | str) -> str:
+def sentence(times: Mapping[str, Any]) -> str:
     """A difference is clear where the quartiles do not overlap."""
-    (low, ours, high), (own_low, theirs, own_high) = quartiles(boxloss), quartiles(own)
+    low, ours, high = quartiles(times["boxloss"])
+    own_low, theirs, own_high = quartiles(times["own criterion"])
     said = "boxloss makes no clear difference to a step here"
     if high < own_low:
         said = f"boxloss makes a step {theirs / ours:.2f} times as fast here"
     elif low > own_high:
         said = f"boxloss makes a step {ours / theirs:.2f} times as slow here"
     said += f": {number(ours)} ms in place of {number(theirs)}"
-    if isinstance(without, str):
+    if isinstance(without := times["no criterion"], str):
         return f"{said}."
     share = max(0.0, 100 - 100 * median(without) / theirs)
     return f"{said}; what it replaces takes {share:.0f} % of a step."
@@ -264,9 +267,11 @@ def measure(options: argparse.Namespace) -> None:
         if not all(each["kernels"] for each in counts.values()):
             counts = {}
             say("torch's profiler sees nothing on this GPU: no launches and waits")
-    where = torch.cuda.get_device_name() if counts else f"{torch.get_num_threads()} CPU threads"
+    where = f"{torch.get_num_threads()} threads"
+    if device.type == "cuda":
+        where = torch.cuda.get_device_name()
     print(f"{options.make}, {ROUNDS * options.steps} steps with fused AdamW, {where}:")
-    print(*table(times, counts), sentence(*times.values()), sep="\n")
+    print(*table(times, counts), sentence(times), sep="\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -44,7 +44,7 @@ def learns(value: Any) -> bool:
     return isinstance(value, Tensor) and value.requires_grad
 
 
-def put_stand_ins(model: nn.Module, loss: Callable[[nn.Module], Any]) -> None:
+def put_stand_ins(model: nn.Module, loss: Callable[[nn.Module], Any]) -> list[StandIn]:
     """In place of what boxloss has put into the model. It is called with the model, twice."""
     loss(model)  # an Ultralytics model makes its criterion
     stand_ins = []
@@ -59,6 +59,7 @@ def put_stand_ins(model: nn.Module, loss: Callable[[nn.Module], Any]) -> None:
     loss(model)
     if not any(each.kept for each in stand_ins):
         raise ImpossibleError("not possible: boxloss replaces no loss that the step calls")
+    return stand_ins
 
 
 def replaced_in(model: nn.Module) -> list[Any]:
