@@ -47,6 +47,7 @@ from boxloss.torch.compat.replace import has_replacement
 from boxloss.torch.compat.stand_in import ImpossibleError, put_stand_ins
 
 Loss = Callable[[nn.Module], Any]
+Change = Callable[[nn.Module, Loss], None]
 Times = list[float]  # milliseconds
 Counts = dict[str, float]
 ROUNDS = 2  # what slows down the machine for a while then widens the quartiles
@@ -76,9 +77,11 @@ def keep(model: nn.Module, loss: Loss) -> None:
 def put_boxloss(model: nn.Module, loss: Loss) -> None:
     """Into the model, or into the part of it that use_boxloss knows, such as rfdetr's criterion."""
     unknown: TypeError | None = None
-    for part in model.modules():
+    for name, part in model.named_modules():
         try:
             use_boxloss(part)
+            if name:
+                say(f"boxloss is put into the model's part '{name}', not into the model")
             return
         except TypeError as error:
             unknown = unknown or error
@@ -93,7 +96,7 @@ def drop_criterion(model: nn.Module, loss: Loss) -> None:
 
 
 # boxloss comes first: where it is refused nothing else needs to be measured.
-VARIANTS: dict[str, Callable[[nn.Module, Loss], None]] = {
+VARIANTS: dict[str, Change] = {
     "boxloss": put_boxloss,
     "own criterion": keep,
     "no criterion": drop_criterion,
@@ -122,13 +125,13 @@ def load(place: str) -> Any:
 
 
 def warm_step(
-    make: Callable[[], Any], name: str, warmup: int
+    make: Callable[[], Any], name: str, change: Change, warmup: int
 ) -> tuple[Callable[[], None], torch.device]:
     gc.collect()  # the model before this one
     say(f"{name}: making the model")
     torch.manual_seed(0)
     model, loss, device = checked(make())
-    VARIANTS[name](model, loss)
+    change(model, loss)
     learned = [each for each in model.parameters() if each.requires_grad]
     optimizer = torch.optim.AdamW(learned, lr=0.0, fused=True)
 
@@ -247,9 +250,9 @@ def sentence(times: Mapping[str, Any]) -> str:
 def measure(options: argparse.Namespace) -> None:
     make = load(options.make)
     times: dict[str, Any] = {name: [] for name in VARIANTS}
-    for name in [*VARIANTS] * ROUNDS:
+    for name, change in [*VARIANTS.items()] * ROUNDS:
         try:
-            step, device = warm_step(make, name, options.warmup)
+            step, device = warm_step(make, name, change, options.warmup)
         except ImpossibleError as error:
             times[name] = str(error)
             continue
@@ -258,8 +261,10 @@ def measure(options: argparse.Namespace) -> None:
         del step  # and its model
     counts: dict[str, Counts] = {}
     if device.type == "cuda":  # at the end: a profiler that has run slows down what comes after
-        for name in [name for name in times if not isinstance(times[name], str)]:
-            step, _ = warm_step(make, name, options.warmup)
+        for name, change in VARIANTS.items():
+            if isinstance(times[name], str):
+                continue
+            step, _ = warm_step(make, name, change, options.warmup)
             say(f"{name}: counting")
             trace(step, 1)  # the first of a process may lack events
             counts[name] = counts_of(trace(step, STEPS_IN_TRACE), STEPS_IN_TRACE)
@@ -283,7 +288,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("make", metavar="FILE.py:FUNCTION", help="or MODULE:FUNCTION")
     parser.add_argument("--steps", type=int, default=10, help="timed in each of two rounds (10)")
-    parser.add_argument("--warmup", type=int, default=5, help="steps before each round (5)")
+    parser.add_argument(
+        "--warmup", type=int, default=5, help="steps before each round (5); more if compiled"
+    )
     options = parser.parse_args(arguments)
     if options.steps < 2 or options.warmup < 1:
         parser.error("--steps must be at least 2, --warmup at least 1")

@@ -28,6 +28,7 @@ class StandIn:
     def __init__(self, criterion: Callable[..., Any]) -> None:
         self.criterion = criterion
 
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         outputs = [each for each in tree_leaves((arguments, options)) if learns(each)]
         if StandIn.is_inside or not outputs:
