@@ -7,27 +7,14 @@ A profiler that has run may slow down every launch after it: count when all time
 
 from __future__ import annotations
 
-import json
-import re
-import tempfile
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import torch
-from torch.profiler import ProfilerActivity, profile, record_function
+from boxloss._trace import counts_of, trace
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .clocks import WARM_UPS, Call
 from .run import UnavailableError
-
-RANGE = "counted calls"
-
-ON_GPU = ("kernel", "gpu_memcpy", "gpu_memset")
-FROM_HOST = ("cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver")
-# By these names the host hands over work, one kernel, copy or graph each, or waits for it.
-LAUNCH = re.compile(r"(cuda|cu|hip)(Ext|Module|ExtModule)?(Launch|GraphLaunch|Memcpy|Memset)")
-WAIT = re.compile(r"(cuda|cu|hip)((Device|Stream|Event|Ctx)Synchronize|Memcpy(?!.*Async))")
 
 
 def counts(call: Call, calls: int) -> dict[str, float]:
@@ -35,47 +22,11 @@ def counts(call: Call, calls: int) -> dict[str, float]:
     for _ in range(WARM_UPS):
         call()
     peak = _peak_bytes(call)
-    _trace(call, 1)  # the first trace of a process may lack events
-    return {**counts_of(_trace(call, calls), calls), "peak_bytes": peak}
-
-
-def counts_of(events: Iterable[dict[str, Any]], calls: int) -> dict[str, float]:
-    """Of a trace's events, those of the GPU, and those of the host in its range."""
-    events = list(events)
-    work = [event for event in events if event.get("cat") in ON_GPU]
-    if not work:
+    trace(call, 1)  # the first trace of a process may lack events
+    found = counts_of(trace(call, calls), calls)
+    if not found["kernels"]:
         raise UnavailableError("the profiler saw nothing on the GPU")
-    (whole,) = (
-        event
-        for event in events
-        if event.get("cat") == "user_annotation" and event.get("name") == RANGE
-    )
-    first, last = whole["ts"], whole["ts"] + whole["dur"]
-    asked = [
-        event["name"]
-        for event in events
-        if event.get("cat") in FROM_HOST and first <= event["ts"] <= last
-    ]
-    return {
-        "kernels": len(work) / calls,
-        "launches": sum(bool(LAUNCH.match(name)) for name in asked) / calls,
-        "waits": sum(bool(WAIT.match(name)) for name in asked) / calls,
-        "busy_microseconds": sum(event["dur"] for event in work) / calls,
-    }
-
-
-def _trace(call: Call, calls: int) -> list[dict[str, Any]]:
-    torch.cuda.synchronize()
-    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
-        with record_function(RANGE):
-            for _ in range(calls):
-                call()
-        torch.cuda.synchronize()  # not counted: it is behind the range
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.json"
-        profiler.export_chrome_trace(str(path))
-        events: list[dict[str, Any]] = json.loads(path.read_text())["traceEvents"]
-    return events
+    return {**found, "peak_bytes": peak}
 
 
 def _peak_bytes(call: Call) -> int:
