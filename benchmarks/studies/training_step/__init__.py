@@ -194,6 +194,9 @@ def with_fixed_shapes(case: Case, model: nn.Module) -> None:
     if case.detector.fixed is None:
         raise UnavailableError(f"{case.name} is not tried in fixed shapes")
     use_boxloss(model, max_boxes=MOST_BOXES, denoising_boxes=max(case.counts))
+    for each in model.modules():  # transformers' encoders ask in training what they must wait for
+        if type(each).__name__.endswith("EncoderLayer") and getattr(each, "dropout", 1) == 0:
+            each.training = False
 
 
 def load_captured(case: Case) -> Call:

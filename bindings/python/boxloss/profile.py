@@ -21,6 +21,10 @@ how much there is to gain.
 
 A step is zero_grad, this function, backward and a fused AdamW, whose learning rate is 0, so that
 all steps begin with the same weights. If you train under autocast, so must the function.
+
+With --max-boxes the ground truth is also tried in fixed shapes, on a GPU by
+torch.compile(model, mode="reduce-overhead"). The function must give it to the model as `labels=`,
+or to Ultralytics' as its batch.
 """
 
 from __future__ import annotations
@@ -42,12 +46,12 @@ import torch
 from torch import Tensor, nn
 
 from boxloss._trace import counts_of, trace
-from boxloss.torch.compat import use_boxloss
+from boxloss.torch.compat import FixedTargets, pad_batch, use_boxloss
 from boxloss.torch.compat.replace import has_replacement
 from boxloss.torch.compat.stand_in import ImpossibleError, put_stand_ins
 
 Loss = Callable[[nn.Module], Any]
-Change = Callable[[nn.Module, Loss], None]
+Change = Callable[[nn.Module, Loss], nn.Module]  # gives what is called in its place
 Times = list[float]  # milliseconds
 Counts = dict[str, float]
 ROUNDS = 2  # what slows down the machine for a while then widens the quartiles
@@ -70,11 +74,12 @@ def require(holds: Any, words: str) -> None:
 # --- Variants: what is done to a new model ---
 
 
-def keep(model: nn.Module, loss: Loss) -> None:
+def keep(model: nn.Module, loss: Loss) -> nn.Module:
     """Its own criterion."""
+    return model
 
 
-def put_boxloss(model: nn.Module, loss: Loss) -> None:
+def put_boxloss(model: nn.Module, loss: Loss) -> nn.Module:
     """Into the model, or into the part of it that use_boxloss knows, such as rfdetr's criterion."""
     unknown: TypeError | None = None
     for name, part in model.named_modules():
@@ -82,7 +87,7 @@ def put_boxloss(model: nn.Module, loss: Loss) -> None:
             use_boxloss(part)
             if name:
                 say(f"boxloss is put into the model's part '{name}', not into the model")
-            return
+            return model
         except TypeError as error:
             unknown = unknown or error
         except ValueError as error:
@@ -90,17 +95,62 @@ def put_boxloss(model: nn.Module, loss: Loss) -> None:
     raise RefusedError(unknown) from unknown
 
 
-def drop_criterion(model: nn.Module, loss: Loss) -> None:
+def drop_criterion(model: nn.Module, loss: Loss) -> nn.Module:
     put_boxloss(model, loss)
     put_stand_ins(model, loss)
+    return model
 
 
-# boxloss comes first: where it is refused nothing else needs to be measured.
-VARIANTS: dict[str, Change] = {
-    "boxloss": put_boxloss,
-    "own criterion": keep,
-    "no criterion": drop_criterion,
-}
+class FixedShapes(nn.Module):
+    """Calls a model with the same batches in fixed shapes, which each is given once."""
+
+    def __init__(self, model: nn.Module, max_boxes: int, on_gpu: bool) -> None:
+        super().__init__()
+        self.model, self.max_boxes = model, max_boxes
+        self.run = torch.compile(model, mode="reduce-overhead") if on_gpu else model
+        self.batches: dict[int, Any] = {}
+
+    def forward(self, *given: Any, **options: Any) -> Any:
+        key = id(options.get("labels", given[0] if given else None))
+        if key not in self.batches:
+            self.batches[key] = self._fixed(given, options), given, options
+        (given, options), *_ = self.batches[key]
+        return self.run(*given, **options)
+
+    def _fixed(self, given: Any, options: dict[str, Any]) -> Any:
+        """With as many denoising queries as the first batch has in lists."""
+        if "labels" in options:
+            labels, most = options["labels"], self.max_boxes
+            self._replace(max(len(each["boxes"]) for each in labels))
+            return given, {**options, "labels": FixedTargets.of(labels, max_boxes=most)}
+        if given and isinstance(given[0], dict) and "batch_idx" in given[0]:
+            self._replace(None)
+            return (pad_batch(given[0], max_boxes=self.max_boxes), *given[1:]), options
+        raise ImpossibleError("not possible: the step gives no labels= and no batch of Ultralytics")
+
+    def _replace(self, denoising_boxes: int | None) -> None:
+        if self.batches:
+            return
+        fewest = None if denoising_boxes is None else max(1, denoising_boxes)
+        try:
+            use_boxloss(self.model, max_boxes=self.max_boxes, denoising_boxes=fewest)
+        except (TypeError, ValueError) as error:
+            raise ImpossibleError(f"not possible: {error}") from error
+
+
+def variants(max_boxes: int | None) -> dict[str, Change]:
+    """boxloss comes first: where it is refused nothing else needs to be measured."""
+    found: dict[str, Change] = {
+        "boxloss": put_boxloss,
+        "own criterion": keep,
+        "no criterion": drop_criterion,
+    }
+    if max_boxes:
+        found["boxloss, fixed shapes"] = lambda model, _: FixedShapes(
+            model, max_boxes, next(model.parameters()).is_cuda
+        )
+    return found
+
 
 # --- A step ---
 
@@ -131,13 +181,13 @@ def warm_step(
     say(f"{name}: making the model")
     torch.manual_seed(0)
     model, loss, device = checked(make())
-    change(model, loss)
+    called = change(model, loss)
     learned = [each for each in model.parameters() if each.requires_grad]
     optimizer = torch.optim.AdamW(learned, lr=0.0, fused=True)
 
     def step() -> None:
         optimizer.zero_grad()
-        checked_loss(loss(model)).backward()
+        checked_loss(loss(called)).backward()
         optimizer.step()
 
     say(f"{name}: warming up, {warmup} steps")
@@ -241,16 +291,18 @@ def sentence(times: Mapping[str, Any]) -> str:
     elif low > own_high:
         said = f"boxloss makes a step {ours / theirs:.2f} times as slow here"
     said += f": {number(ours)} ms in place of {number(theirs)}"
-    if isinstance(without := times["no criterion"], str):
-        return f"{said}."
-    share = max(0.0, 100 - 100 * median(without) / theirs)
-    return f"{said}; what it replaces takes {share:.0f} % of a step."
+    if not isinstance(without := times["no criterion"], str):
+        share = max(0.0, 100 - 100 * median(without) / theirs)
+        said += f"; what it replaces takes {share:.0f} % of a step"
+    if not isinstance(fixed := times.get("boxloss, fixed shapes", ""), str):
+        said += f"; in fixed shapes it takes {number(median(fixed))} ms"
+    return f"{said}."
 
 
 def measure(options: argparse.Namespace) -> None:
-    make = load(options.make)
-    times: dict[str, Any] = {name: [] for name in VARIANTS}
-    for name, change in [*VARIANTS.items()] * ROUNDS:
+    make, changes = load(options.make), variants(options.max_boxes)
+    times: dict[str, Any] = {name: [] for name in changes}
+    for name, change in [*changes.items()] * ROUNDS:
         try:
             step, device = warm_step(make, name, change, options.warmup)
         except ImpossibleError as error:
@@ -261,7 +313,7 @@ def measure(options: argparse.Namespace) -> None:
         del step  # and its model
     counts: dict[str, Counts] = {}
     if device.type == "cuda":  # at the end: a profiler that has run slows down what comes after
-        for name, change in VARIANTS.items():
+        for name, change in changes.items():
             if isinstance(times[name], str):
                 continue
             step, _ = warm_step(make, name, change, options.warmup)
@@ -291,7 +343,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--warmup", type=int, default=5, help="steps before each round (5); more if compiled"
     )
+    parser.add_argument("--max-boxes", type=int, metavar="N", help="of an image, in fixed shapes")
     options = parser.parse_args(arguments)
+    if options.max_boxes is not None and options.max_boxes < 1:
+        parser.error("--max-boxes must be at least 1")
     if options.steps < 2 or options.warmup < 1:
         parser.error("--steps must be at least 2, --warmup at least 1")
     try:

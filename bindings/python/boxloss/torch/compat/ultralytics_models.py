@@ -79,6 +79,13 @@ def family(
     return Family(replace, cases, parts, losses_of, oldest, fix)
 
 
+def make_criterion(model: Any, limit: int) -> Iterator[Swapped]:
+    """For Family.fix. Made in a graph, its tensors would be the next step's, too."""
+    if getattr(model, "criterion", None) is None and hasattr(model.args, "box"):
+        model.criterion = model.init_criterion()
+    yield from ()
+
+
 def _with_heads(kind: Any, replaced: Callable[[Any], Any], module: str) -> type:
     def init_criterion(self: Any) -> Any:
         return replaced(kind.init_criterion(self))
