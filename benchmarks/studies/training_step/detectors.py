@@ -26,6 +26,7 @@ from ...runner.run import UnavailableError
 from ..detectors.criteria import compat_with, plain_operators
 
 CLASSES = 80
+STAGES = tuple(f"stage{i}" for i in range(1, 5))  # of a backbone
 
 Batch = Callable[[nn.Module], Tensor]  # the sum of a model's losses on it
 
@@ -42,7 +43,9 @@ class Detector:
     fixed: Callable[[Any], Any] | None = None  # a batch in fixed shapes, of `batch`'s arguments
 
 
-def detr(kind: str, stages: tuple[str, ...] | None = None) -> Callable[[int], nn.Module]:
+def detr(
+    kind: str, stages: tuple[str, ...] | None = None, task: str = "ObjectDetection"
+) -> Callable[[int], nn.Module]:
     """Of the default size; stages are a ResNet-50's, where the default would load a backbone."""
 
     def make(side: int) -> nn.Module:
@@ -53,26 +56,30 @@ def detr(kind: str, stages: tuple[str, ...] | None = None) -> Callable[[int], nn
             resnet = transformers.ResNetConfig(out_features=[*stages])
             options = {"backbone_config": resnet, "auxiliary_loss": True}
         config = getattr(transformers, f"{kind}Config")(num_labels=CLASSES, **options)
-        model = getattr(transformers, f"{kind}ForObjectDetection")(config)
+        model = getattr(transformers, f"{kind}For{task}")(config)
         if stages:
-            unfreeze(model.model.backbone)
+            unfreeze(model)
         return model
 
     return make
 
 
-def unfreeze(resnet: nn.Module) -> None:
-    """Stages 2 to 4, which are counted from 0."""
-    for name, parameter in resnet.named_parameters():
+def unfreeze(model: nn.Module) -> None:
+    """A ResNet's stages 2 to 4, which are counted from 0."""
+    for name, parameter in model.named_parameters():
         if any(f".stages.{stage}." in name for stage in (1, 2, 3)):
             parameter.requires_grad_(True)
 
 
-def detr_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+def detr_batch(
+    images: list[Tensor], boxes: list[Tensor], labels: list[Tensor], **more: list[Tensor]
+) -> Batch:
     pixels = torch.stack(images)
-    pairs = zip(boxes, labels, strict=True)
-    wanted = [{"boxes": box, "class_labels": label} for box, label in pairs]
-    return lambda model: model(pixel_values=pixels, labels=wanted).loss
+    wanted = {"boxes": boxes, "class_labels": labels, **more}
+    of_images = [
+        dict(zip(wanted, each, strict=True)) for each in zip(*wanted.values(), strict=True)
+    ]
+    return lambda model: model(pixel_values=pixels, labels=of_images).loss
 
 
 def fixed_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
@@ -95,7 +102,7 @@ def fixed_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor])
 
 def detr_without_criterion(model: Any) -> None:
     def outputs(logits: Tensor, *others: Any, **named: Any) -> tuple[Tensor, None, None]:
-        tensors = [each for each in (*others, *named.values()) if isinstance(each, Tensor)]
+        tensors = [each for each in tree_leaves((others, named)) if isinstance(each, Tensor)]
         return sum(_sum(each) for each in tensors if each.requires_grad), None, None
 
     model.loss_function = outputs
@@ -174,8 +181,8 @@ def segmenter(kind: str) -> Callable[[int], nn.Module]:
 
         options: dict[str, Any] = {"image_size": side}
         if kind != "Eomt":
-            stages = [f"stage{i}" for i in range(1, 5)]
-            options = {"backbone_config": transformers.SwinConfig(out_features=stages, **options)}
+            swin = transformers.SwinConfig(out_features=[*STAGES], **options)
+            options = {"backbone_config": swin}
         config = getattr(transformers, f"{kind}Config")(num_labels=CLASSES, **options)
         task = "Instance" if kind == "MaskFormer" else "Universal"
         model: nn.Module = getattr(transformers, f"{kind}For{task}Segmentation")(config)
@@ -184,19 +191,45 @@ def segmenter(kind: str) -> Callable[[int], nn.Module]:
     return make
 
 
-def mask_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
-    """An ellipse in each box."""
-    pixels = torch.stack(images)
-    middles = (torch.arange(pixels.shape[-1], device=pixels.device) + 0.5) / pixels.shape[-1]
+def rf_detr_segmenter(side: int) -> nn.Module:
+    """transformers', of the size of RF-DETR-Seg-M."""
+    import transformers
+
+    backbone = transformers.RfDetrDinov2Config(
+        hidden_size=384,
+        num_attention_heads=6,
+        image_size=side,
+        patch_size=12,
+        num_windows=2,
+        out_features=[f"stage{i}" for i in (3, 6, 9, 12)],
+    )
+    sizes = {"num_queries": 200, "decoder_layers": 5}
+    config = transformers.RfDetrConfig(backbone_config=backbone, num_labels=CLASSES, **sizes)
+    return transformers.RfDetrForInstanceSegmentation(config)
+
+
+def ellipses(images: list[Tensor], boxes: list[Tensor]) -> list[Tensor]:
+    """A mask in each box."""
+    side = images[0].shape[-1]
+    middles = (torch.arange(side, device=images[0].device) + 0.5) / side
 
     def squares(centres: Tensor, sides: Tensor) -> Tensor:
         return ((middles - centres[:, None]) / (sides[:, None] / 2)).square()
 
-    masks = [
+    return [
         (squares(y, h)[:, :, None] + squares(x, w)[:, None] < 1).float()
         for x, y, w, h in (each.unbind(1) for each in boxes)
     ]
-    return lambda model: model(pixel_values=pixels, mask_labels=masks, class_labels=labels).loss
+
+
+def mask_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+    given = {"pixel_values": torch.stack(images), "class_labels": labels}
+    masks = ellipses(images, boxes)
+    return lambda model: model(**given, mask_labels=masks).loss
+
+
+def box_and_mask_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+    return detr_batch(images, boxes, labels, masks=ellipses(images, boxes))
 
 
 def segmenter_without_criterion(model: Any) -> None:
@@ -302,8 +335,8 @@ DETECTORS = {
     **{
         name: Detector(make, detr_batch, detr_without_criterion, (16, 640), (2, 256), fixed=fixed)
         for name, make, fixed in (
-            ("DETR-R50", detr("Detr", ("stage4",)), fixed_batch),
-            ("Deformable-DETR-R50", detr("DeformableDetr", ("stage2", "stage3", "stage4")), None),
+            ("DETR-R50", detr("Detr", STAGES[3:]), fixed_batch),
+            ("Deformable-DETR-R50", detr("DeformableDetr", STAGES[1:]), None),
             ("RT-DETR-R50", detr("RTDetr"), fixed_batch),
             ("D-FINE-L", detr("DFine"), None),
         )
@@ -330,6 +363,13 @@ DETECTORS = {
             ("Mask2Former Swin-T", "Mask2Former"),
             ("MaskFormer Swin-T", "MaskFormer"),
             ("EoMT-L", "Eomt"),
+        )
+    },
+    **{
+        name: Detector(make, box_and_mask_batch, detr_without_criterion, size, quick)
+        for name, make, size, quick in (
+            ("DETR-R50 with masks", detr("Detr", STAGES, "Segmentation"), (16, 640), (2, 64)),
+            ("RF-DETR-Seg-M", rf_detr_segmenter, (8, 432), (2, 192)),
         )
     },
     "Faster R-CNN R50": Detector(faster_rcnn, faster_rcnn_batch, None, (4, 800), (2, 128)),
