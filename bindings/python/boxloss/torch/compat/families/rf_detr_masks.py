@@ -26,13 +26,11 @@ from ..ranks import is_initialized
 from ..transformers_models import Given, Losses, criterion, family
 from . import lw_detr
 from .detr import losses_of
-from .detr_masks import before_config
 
 ENCODER = *lw_detr.ENCODER, "enc_outputs_masks"
 
 
-@before_config
-@criterion("outputs_class", "outputs_coord", "outputs_masks", *ENCODER)
+@criterion("outputs_class", "outputs_coord", "outputs_masks", *ENCODER, has_masks=True)
 def rf_detr_masks_loss(given: Given) -> Losses:
     """model.loss_function = rf_detr_masks_loss; gives what RfDetrForSegmentationLoss gives."""
     config, logits, last_masks = given["config"], given["logits"], given["pred_masks"]
