@@ -29,6 +29,7 @@ SIDES = (40, 56)
 BATCHES = {
     "none in one": ((3, 0, 5), [SIDES] * 3),
     "none": ((0, 0), [SIDES] * 2),
+    "few": ((2, 1, *[0] * 10), [SIDES] * 12),
     "more than queries": ((9, 2), [SIDES] * 2),
     "of other sizes": ((4, 3, 2), [SIDES, (56, 40), (24, 60)]),
 }

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What transformers' criteria of Mask2Former and its kin, which learn masks alone, have in common.
 
-Layer by layer as there, since a layer's masks alone fill the memory; all images at once. Up to
-rounding this is the same, but for
+All images at once, and layers, which must have one size. Up to rounding this is the same, but for
 
 - halves, also under autocast: theirs computes costs in them;
 - a batch without any mask: its losses of masks are 0 here and there, where theirs can be NaN.
@@ -21,6 +20,7 @@ import torch
 from torch import Tensor
 
 from ..class_loss import class_loss
+from .cache import apart
 from .family import Family, Swapped, swap
 from .made_up import MadeUp, cases_of
 from .masks import MaskTargets, truth_of
@@ -40,9 +40,11 @@ METHODS = (
     "get_num_masks",
 )
 
-# Of a layer's masks and logits, the ground truth, and what losses are divided by: cross entropy, or
-# in its place the focal loss; dice; and each query's mask.
-OfLayer = Callable[[Any, Tensor, Tensor, MaskTargets, Tensor], tuple[Tensor, Tensor, Tensor]]
+# Of each layer's masks, all logits, the ground truth, and what losses are divided by: cross
+# entropy, or in its place the focal loss; dice; and each query's mask.
+OfLayers = Callable[
+    [Any, Sequence[Tensor], Tensor, MaskTargets, Tensor], tuple[Tensor, Tensor, Tensor]
+]
 
 
 def losses(
@@ -50,7 +52,7 @@ def losses(
     layers: Sequence[tuple[Tensor, Tensor]],
     mask_labels: Sequence[Tensor],
     class_labels: Sequence[Tensor],
-    of_layer: OfLayer,
+    of_layers: OfLayers,
 ) -> list[dict[str, Tensor]]:
     """By their names, of each layer's masks and logits."""
     check_parts(criterion)
@@ -58,20 +60,20 @@ def losses(
     does_ask = asks_accelerate(criterion.original.__module__)
     number = average_over_ranks(truth.offsets[-1], does_ask).clamp(min=1)
     number = number if factor is None else number * factor
-    found = []
-    with torch.autocast(layers[0][0].device.type, enabled=False):
-        for masks, logits in layers:
-            entropy, dice, mask_of_query = of_layer(criterion, masks, logits, truth, number)
-            of_classes = class_loss(
-                logits[None],
-                mask_of_query[None],
-                truth.labels,
-                mode="softmax",
-                no_object_weight=criterion.eos_coef,
-            )
-            names = ("loss_mask", "loss_dice", "loss_cross_entropy")
-            found.append(dict(zip(names, (entropy, dice, of_classes[0]), strict=True)))
-    return found
+    masks, each_logits = zip(*layers, strict=True)
+    logits = torch.stack(each_logits)
+    with torch.autocast(logits.device.type, enabled=False):
+        entropy, dice, mask_of_query = of_layers(criterion, masks, logits, truth, number)
+        of_classes = class_loss(
+            logits,
+            mask_of_query,
+            truth.labels,
+            mode="softmax",
+            no_object_weight=criterion.eos_coef,
+        )
+    found = apart(torch.cat((entropy, dice, of_classes)))
+    names, count = ("loss_mask", "loss_dice", "loss_cross_entropy"), len(layers)
+    return [dict(zip(names, found[layer::count], strict=True)) for layer in range(count)]
 
 
 def named(of_layers: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
@@ -90,7 +92,7 @@ def all_layers(
 
 
 @cache
-def _criterion(theirs: Any, of_layer: OfLayer) -> Any:
+def _criterion(theirs: Any, of_layers: OfLayers) -> Any:
     class Criterion(theirs):
         def forward(
             self,
@@ -101,7 +103,7 @@ def _criterion(theirs: Any, of_layer: OfLayer) -> Any:
             auxiliary_predictions: Sequence[Mapping[str, Tensor]] | None = None,
         ) -> dict[str, Tensor]:
             layers = all_layers(masks_queries_logits, class_queries_logits, auxiliary_predictions)
-            return named(losses(self, layers, mask_labels, class_labels, of_layer))
+            return named(losses(self, layers, mask_labels, class_labels, of_layers))
 
     Criterion.__qualname__ = "Criterion"
     return Criterion
@@ -136,10 +138,10 @@ def check_parts(criterion: Any) -> None:
     check_methods(criterion, getattr(sys.modules[module], f"{prefix}Loss"), METHODS)
 
 
-def replace(of_layer: OfLayer, model: Any) -> Iterator[Swapped]:
+def replace(of_layers: OfLayers, model: Any) -> Iterator[Swapped]:
     module, prefix = home_of(model)
     check_parts(model.criterion)
-    yield swap(model.criterion, _criterion(getattr(module, f"{prefix}Loss"), of_layer))
+    yield swap(model.criterion, _criterion(getattr(module, f"{prefix}Loss"), of_layers))
 
 
 def cases(model: Any) -> Iterator[Case]:
@@ -180,5 +182,5 @@ def losses_of(model: Any, **made: Any) -> Any:
         return model.criterion(**made)
 
 
-def family(of_layer: OfLayer) -> Family:
-    return Family(partial(replace, of_layer), cases, parts, losses_of)
+def family(of_layers: OfLayers) -> Family:
+    return Family(partial(replace, of_layers), cases, parts, losses_of)

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Ground truth, pairs and losses of criteria of masks: all images of a layer at once.
+"""Ground truth, pairs and losses of criteria of masks: all images at once, and layers of one size.
 
 Nothing here waits for the device. Points are drawn from torch's generator in the originals' order,
 so that a seed gives the same ones.
@@ -106,13 +106,8 @@ def truth_of(
 ) -> tuple[MaskTargets, Tensor | None]:
     """The ground truth, looked for faults. Where a device does that, 1, or NaN for a fault, too."""
     truth = collate_masks(masks, labels, name)
-    peaks = [  # finite if the mask is
-        torch.linalg.vector_norm(each, torch.inf, (1, 2)).float()
-        if each.is_floating_point()
-        else torch.zeros(len(each), device=each.device)
-        for each in masks
-    ]
-    stand_ins = functional.pad(torch.cat(peaks)[:, None], (3, 0))
+    peaks = torch.linalg.vector_norm(truth.pixels, torch.inf, (2, 3)).float()  # finite if masks are
+    stand_ins = functional.pad(peaks, (3, 0))
     rows = Rows(stand_ins, truth.labels, truth.offsets, "class_labels", classes, True, None, name)
     checked, factor = check(rows)
     return truth._replace(labels=checked), factor
@@ -126,33 +121,43 @@ def truth_of_labels(
     return truth_of(masks, [each["class_labels"].flatten() for each in labels], classes, "masks")
 
 
-class Points(NamedTuple):
-    """At how many points losses are: the `uncertain` ones of the `candidates`, whose logits are
-    nearest to 0, and others up to `number`."""
-
-    number: int
-    candidates: int
-    uncertain: int
-
-    def draw(self, pairs: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Of each pair, in [0, 1]: candidates, and others."""
-        counts = self.candidates, max(self.number - self.uncertain, 0)
-        first, second = (torch.rand(pairs, count, 2, device=device) for count in counts)
-        return first, second
-
-
-def match(cost: Tensor, logits: Tensor, truth: MaskTargets, class_weight: float) -> Tensor:
-    """Each query's mask of all images', (images, queries), by the least cost; -1: none.
+def draw(
+    order: Sequence[int], sizes: Sequence[tuple[int, int]], device: torch.device
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Points in [-1, 1], as 2 * torch.rand - 1 in this order of layers: of costs, (layers, images
+    or 1, points, 2); of losses, (layers, pairs, points, 2), candidates and others.
 
     Args:
-        cost: (images, queries, most), of each mask in its place, without that of its class.
-        logits: (images, queries, classes).
+        sizes: (images or 1, points); twice (pairs, points).
     """
-    own = cost[truth.image, :, truth.place]
-    own = own - class_weight * wide(logits).softmax(-1)[truth.image, :, truth.labels]
+    cost, candidates, others = (torch.empty(len(order), *size, 2, device=device) for size in sizes)
+    for layer in order:
+        # One call for all images would draw others on a GPU.
+        for each in (*cost[layer], candidates[layer], others[layer]):
+            each.uniform_(-1, 1)
+    return cost, candidates, others
+
+
+def in_parts(layers: int, candidates: int, theirs: int) -> list[slice]:
+    """As many layers at once as hold no more than `theirs`, numbers that an original holds at some
+    time. In losses a candidate is 5: its place, its logit, and what those that count are."""
+    count = max(theirs // max(5 * candidates, 1), 1)
+    return [slice(first, first + count) for first in range(0, layers, count)]
+
+
+@torch.no_grad()
+def match(cost: Tensor, logits: Tensor, truth: MaskTargets, class_weight: float) -> Tensor:
+    """Each query's mask of all images', (layers, images, queries), by the least cost; -1: none.
+
+    Args:
+        cost: (layers, images, queries, most), of each mask in its place, without that of its class.
+        logits: (layers, images, queries, classes).
+    """
+    of_classes = wide(logits).softmax(-1)[:, truth.image, :, truth.labels]
+    own = cost[:, truth.image, :, truth.place] - class_weight * of_classes
     largest = torch.finfo(own.dtype).max
-    own = own.nan_to_num(largest, largest, largest)
-    return hungarian_match(own.mT.contiguous()[None], truth.offsets).target_of_query[0]
+    own = own.nan_to_num(largest, largest, largest).permute(1, 2, 0).contiguous()
+    return hungarian_match(own, truth.offsets).target_of_query
 
 
 def in_places(of_masks: Tensor, truth: MaskTargets) -> Tensor:
@@ -163,11 +168,11 @@ def in_places(of_masks: Tensor, truth: MaskTargets) -> Tensor:
 
 
 class Pairs(NamedTuple):
-    """As the originals have them: image after image, query after query.
+    """As the originals have them: image after image, query after query; n in each layer.
 
     Attributes:
-        mask: (n), of all images'. query: (n), of its image.
-        logits: (n, 1, height, width), which the query predicts.
+        mask: (layers, n), of all images'. query: (layers, n), of its image.
+        logits: (layers * n, 1, height, width), which the query predicts.
     """
 
     mask: Tensor
@@ -175,12 +180,16 @@ class Pairs(NamedTuple):
     logits: Tensor
 
     @staticmethod
-    def of(logits: Tensor, truth: MaskTargets, mask_of_query: Tensor, groups: int = 1) -> Pairs:
-        number = pairs_of(truth, logits.shape[1], groups)
-        mask = mask_of_query.flatten()
-        query = (mask < 0).byte().argsort(stable=True)[:number]
-        own = logits.flatten(0, 1).index_select(0, query)[:, None]
-        return Pairs(mask[query], query % logits.shape[1], wide(own))
+    def of(
+        logits: Sequence[Tensor], truth: MaskTargets, mask_of_query: Tensor, groups: int = 1
+    ) -> Pairs:
+        queries = mask_of_query.shape[2]
+        mask = mask_of_query.flatten(1)
+        query = (mask < 0).byte().argsort(stable=True)[:, : pairs_of(truth, queries, groups)]
+        own = [
+            each.flatten(0, 1).index_select(0, its) for each, its in zip(logits, query, strict=True)
+        ]
+        return Pairs(mask.gather(1, query), query % queries, wide(torch.cat(own)[:, None]))
 
 
 def pairs_of(truth: MaskTargets, queries: int, groups: int = 1) -> int:
@@ -188,79 +197,106 @@ def pairs_of(truth: MaskTargets, queries: int, groups: int = 1) -> int:
     return groups * sum(min(count, queries // groups) for count in truth.counts)
 
 
-def dice_cost(p: Tensor, t: Tensor, shared: Tensor) -> Tensor:
-    """Of (images, queries, n) with (images, most, n), whose product is `shared`."""
-    size = p.sum(-1, keepdim=True) + t.sum(-1)[:, None]
+def dice_cost(size: Tensor, shared: Tensor) -> Tensor:
+    """By the sizes of both, and of what they share."""
     return 1 - (2 * shared + 1) / (size + 1)
 
 
+def sizes(p: Tensor, t: Tensor) -> Tensor:
+    """Of (images, queries, n) and (images, most, n), added: (images, queries, most)."""
+    return p.sum(-1, keepdim=True) + t.sum(-1)[:, None]
+
+
 def dice_loss(p: Tensor, t: Tensor) -> Tensor:
-    """The sum over (n, points)."""
-    return (1 - (2 * (p * t).sum(1) + 1) / (p.sum(1) + t.sum(1) + 1)).sum()
+    """Of (n, points), (n)."""
+    return 1 - (2 * (p * t).sum(1) + 1) / (p.sum(1) + t.sum(1) + 1)
 
 
+@torch.no_grad()
 def cost_at_points(
-    logits: Tensor,
+    logits: Sequence[Tensor],
     truth: MaskTargets,
     points: Tensor,
     entropy_weight: float,
     dice_weight: float,
     mode: str = "bilinear",
 ) -> Tensor:
-    """(images, queries, most), at an image's points, (images, points, 2).
+    """(layers, images, queries, most).
 
     Args:
+        points: as from `draw`.
         mode: how the ground truth is sampled.
     """
-    x = _at(logits, points)
-    moved = points[truth.image] * truth.scale[:, None].to(points.dtype)
-    t = in_places(_at(truth.pixels, moved, mode)[:, 0].to(x.dtype), truth)
-    p = x.sigmoid()
-    hits, shared = (torch.cat((x, p), 1) @ t.mT).chunk(2, 1)  # one product is faster than two
-    entropy = (functional.softplus(x).sum(-1, keepdim=True) - hits) / x.shape[2]
-    return entropy_weight * entropy + dice_weight * dice_cost(p, t, shared)
+    scale = truth.scale[:, None].to(points.dtype)
+    shift = scale - 1
+
+    def sums(layer: Tensor, own: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Of one layer, whose samples are many."""
+        both = _at(layer, own).repeat(1, 2, 1)
+        x, p = both.chunk(2, 1)
+        p.sigmoid_()
+        moved = torch.addcmul(shift, own[truth.image], scale)
+        t = in_places(_at(truth.pixels, moved, mode)[:, 0].to(x.dtype), truth)
+        # One product is faster than two.
+        return functional.softplus(x).sum(-1, keepdim=True), both @ t.mT, sizes(p, t)
+
+    of_layers = map(sums, logits, points.expand(-1, len(logits[0]), -1, -1))
+    others, products, size = map(torch.stack, zip(*of_layers, strict=True))
+    hits, shared = products.chunk(2, 2)
+    entropy = (others - hits) / points.shape[2]
+    return entropy_weight * entropy + dice_weight * dice_cost(size, shared)
 
 
 def losses_at_points(
-    logits: Tensor,
+    logits: Sequence[Tensor],
     truth: MaskTargets,
     mask_of_query: Tensor,
     number: Tensor,
+    drawn: Sequence[Tensor],
     uncertain: int,
-    drawn: tuple[Tensor, Tensor],
     groups: int = 1,
     mode: str = "bilinear",
 ) -> tuple[Tensor, Tensor]:
-    """Cross entropy and dice of all pairs, () each, divided by `number`.
+    """Cross entropy and dice of all pairs, (layers) each, divided by `number`.
 
     Args:
-        drawn: candidates, of which so many `uncertain` ones count, and other points.
+        drawn: candidates, of which so many `uncertain` ones count, and others, as from `draw`.
     """
     pairs = Pairs.of(logits, truth, mask_of_query, groups)
-    if len(pairs.mask) == 0:
-        return pairs.logits.sum(), pairs.logits.sum()
-    candidates, others = drawn
+    layers, masks = len(logits), len(truth.pixels)
+    if pairs.mask.numel() == 0:
+        nothing = pairs.logits.sum().expand(layers)
+        return nothing, nothing
     with torch.no_grad():
-        certainty = _at(pairs.logits, candidates)[:, 0].abs_()
-        index = certainty.neg_().topk(uncertain, sorted=False).indices
-        chosen = candidates.gather(1, index[..., None].expand(-1, -1, 2))
-        points = torch.cat((chosen, others), 1)
+        candidates, others = (each.flatten(0, 1) for each in drawn)
+        at = torch.cat((nearest_to_0(pairs.logits, candidates, uncertain), others), 1)
         # Points are moved, not pixels, of which there are more: to their mask, group after group.
-        place = pairs.mask * groups + pairs.query // (logits.shape[1] // groups)
-        moved = points.new_zeros(len(truth.pixels) * groups, *points.shape[1:])
-        moved = moved.index_copy(0, place, points).view(len(truth.pixels), -1, 2)
-        t = _at(truth.pixels, moved, mode).view(-1, points.shape[1])[place]
-    x = _at(pairs.logits, points)[:, 0]
+        layer = torch.arange(layers, device=at.device)[:, None]
+        group = pairs.query // (mask_of_query.shape[2] // groups)
+        place = ((pairs.mask * layers + layer) * groups + group).flatten()
+        moved = at.new_zeros(masks * layers * groups, *at.shape[1:])
+        moved = moved.index_copy(0, place, at).view(masks, -1, 2)
+        t = _at(truth.pixels, moved, mode).view(-1, at.shape[1])[place]
+    x = _at(pairs.logits, at)[:, 0]
     t = t.to(x.dtype)
     entropy = functional.binary_cross_entropy_with_logits(x, t, reduction="none").mean(1)
-    return entropy.sum() / number, dice_loss(x.sigmoid(), t) / number
+    of_pairs = torch.stack((entropy, dice_loss(x.sigmoid(), t))).view(2, layers, -1)
+    entropy, dice = of_pairs.sum(2) / number
+    return entropy, dice
+
+
+def nearest_to_0(logits: Tensor, points: Tensor, count: int) -> Tensor:
+    """Of (pairs, points, 2)."""
+    certainty = _at(logits, points)[:, 0].abs_()
+    index = certainty.neg_().topk(count, sorted=False).indices
+    return points.gather(1, index[..., None].expand(-1, -1, 2))
 
 
 def losses_at_pixels(
     logits: Tensor, truth: MaskTargets, mask_of_query: Tensor, number: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The focal loss and dice of all pairs, () each, at the ground truth's size."""
-    mask, _, own = Pairs.of(logits, truth, mask_of_query)
+    """The focal loss and dice of all pairs of a layer, () each, at the ground truth's size."""
+    (mask,), _, own = Pairs.of([logits], truth, mask_of_query[None])
     if len(mask) == 0:
         return own.sum(), own.sum()
     size = truth.pixels.shape[2:]
@@ -271,12 +307,12 @@ def losses_at_pixels(
     missed = p + t - 2 * p * t  # 1 - p of what it is
     weight = 1 - ALPHA + (2 * ALPHA - 1) * t
     focal = (weight * missed.square() * entropy).mean(1).sum()
-    return focal / number, dice_loss(p, t) / number
+    return focal / number, dice_loss(p, t).sum() / number
 
 
 def _at(masks: Tensor, points: Tensor, mode: str = "bilinear") -> Tensor:
-    """Of (n, masks, height, width) at (n, points, 2), in [0, 1], as theirs: (n, masks, points), at
+    """Of (n, masks, height, width) at (n, points, 2), in [-1, 1], as theirs: (n, masks, points), at
     least in float32."""
     masks = wide(masks)
-    grid = torch.rsub(points[:, :, None], -1, alpha=-2).to(masks.dtype)  # 2 * points - 1, at once
+    grid = points[:, :, None].to(masks.dtype)
     return functional.grid_sample(masks, grid, mode=mode, align_corners=False)[..., 0]

@@ -24,12 +24,16 @@ HOME = "transformers.loss."
 _NOBODYS = {"transformers", "torch", "scipy", "accelerate", *sys.stdlib_module_names}
 
 
-def criterion(*names: str) -> Callable[[Callable[[Given], Losses]], Callable[..., Losses]]:
+def criterion(
+    *names: str, has_masks: bool = False
+) -> Callable[[Callable[[Given], Losses]], Callable[..., Losses]]:
     """A function of what it is given, with the signature of transformers' own.
 
     Args:
         names: of the arguments that may follow the configuration by place.
+        has_masks: whether pred_masks stand before it.
     """
+    places = (*(["pred_masks"] if has_masks else []), "config", *names)
 
     def decorate(losses: Callable[[Given], Losses]) -> Callable[..., Losses]:
         @wraps(losses)
@@ -38,12 +42,11 @@ def criterion(*names: str) -> Callable[[Callable[[Given], Losses]], Callable[...
             labels: Any,
             device: Any,
             pred_boxes: Tensor,
-            config: Any,
             *more: Any,
             **named: Any,
         ) -> Losses:
-            given = {"logits": logits, "labels": labels, "pred_boxes": pred_boxes, "config": config}
-            return losses({**given, **dict(zip(names, more, strict=False)), **named})
+            given = {"logits": logits, "labels": labels, "pred_boxes": pred_boxes}
+            return losses({**given, **dict(zip(places, more, strict=False)), **named})
 
         return called
 

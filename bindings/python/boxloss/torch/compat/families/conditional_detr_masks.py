@@ -7,11 +7,10 @@ from functools import partial
 from ..criterion import of_scores
 from ..targets import check_classes
 from ..transformers_models import Given, Losses, criterion, family
-from .detr_masks import before_config, cases, losses_with_masks
+from .detr_masks import cases, losses_with_masks
 
 
-@before_config
-@criterion("outputs_class", "outputs_coord")
+@criterion("outputs_class", "outputs_coord", has_masks=True)
 def conditional_detr_masks_loss(given: Given) -> Losses:
     """model.loss_function = conditional_detr_masks_loss; gives what
     DeformableDetrForSegmentationLoss gives."""

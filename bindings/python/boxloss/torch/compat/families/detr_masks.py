@@ -4,7 +4,6 @@
 pixels, by the focal loss and dice."""
 
 from collections.abc import Callable, Iterator
-from functools import wraps
 from typing import Any
 
 from torch import Tensor
@@ -39,28 +38,7 @@ def losses_with_masks(
     return total, named | found, auxiliary
 
 
-def before_config(losses: Callable[..., Losses]) -> Callable[..., Losses]:
-    """Where transformers' own has masks."""
-
-    @wraps(losses)
-    def called(
-        logits: Any,
-        labels: Any,
-        device: Any,
-        pred_boxes: Any,
-        pred_masks: Any,
-        config: Any,
-        *more: Any,
-        **named: Any,
-    ) -> Losses:
-        named["pred_masks"] = pred_masks
-        return losses(logits, labels, device, pred_boxes, config, *more, **named)
-
-    return called
-
-
-@before_config
-@criterion("outputs_class", "outputs_coord")
+@criterion("outputs_class", "outputs_coord", has_masks=True)
 def detr_masks_loss(given: Given) -> Losses:
     """model.loss_function = detr_masks_loss; gives what ForSegmentationLoss gives."""
     return of_softmax(given, losses_with_masks)

@@ -5,6 +5,7 @@
 Its matcher compares at the predictions' size, its losses at the ground truth's.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,23 +13,32 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..mask_layers import family
-from ..masks import ALPHA, MaskTargets, dice_cost, in_places, losses_at_pixels, match, wide
+from ..masks import ALPHA, MaskTargets, dice_cost, in_places, losses_at_pixels, match, sizes, wide
 
 
 def at_pixels(
-    criterion: Any, masks: Tensor, logits: Tensor, truth: MaskTargets, number: Tensor
+    criterion: Any, masks: Sequence[Tensor], logits: Tensor, truth: MaskTargets, number: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
+    """Layer by layer: each fills the memory."""
     matcher = criterion.matcher
-    with torch.no_grad():
-        x = wide(masks).flatten(2)
-        t = in_places(nearest(truth, *masks.shape[2:]).to(x.dtype), truth)
-        p = x.sigmoid()
-        own = ALPHA * (1 - p).square() * functional.softplus(-x)
-        other = (1 - ALPHA) * p.square() * functional.softplus(x)
-        focal = ((own - other) @ t.mT + other.sum(-1, keepdim=True)) / x.shape[2]
-        cost = matcher.cost_mask * focal + matcher.cost_dice * dice_cost(p, t, p @ t.mT)
+    cost = torch.stack([cost_at_pixels(matcher, each, truth) for each in masks])
     mask_of_query = match(cost, logits, truth, matcher.cost_class)
-    return *losses_at_pixels(masks, truth, mask_of_query, number), mask_of_query
+    pairs = zip(masks, mask_of_query, strict=True)
+    losses = [losses_at_pixels(each, truth, own, number) for each, own in pairs]
+    focal, dice = map(torch.stack, zip(*losses, strict=True))
+    return focal, dice, mask_of_query
+
+
+@torch.no_grad()
+def cost_at_pixels(matcher: Any, masks: Tensor, truth: MaskTargets) -> Tensor:
+    """(images, queries, most)."""
+    x = wide(masks).flatten(2)
+    t = in_places(nearest(truth, *masks.shape[2:]).to(x.dtype), truth)
+    p = x.sigmoid()
+    own = ALPHA * (1 - p).square() * functional.softplus(-x)
+    other = (1 - ALPHA) * p.square() * functional.softplus(x)
+    focal = ((own - other) @ t.mT + other.sum(-1, keepdim=True)) / x.shape[2]
+    return matcher.cost_mask * focal + matcher.cost_dice * dice_cost(sizes(p, t), p @ t.mT)
 
 
 def nearest(truth: MaskTargets, height: int, width: int) -> Tensor:

@@ -20,19 +20,17 @@ from ..criterion import Layers, Learned, by_name, of_scores
 from ..faults import GroundTruth
 from ..made_up import MadeUp
 from ..mask_layers import made_up_masks
-from ..masks import Points, cost_at_points, losses_at_points, pairs_of, truth_of_labels
+from ..masks import cost_at_points, draw, in_parts, losses_at_points, pairs_of, truth_of_labels
 from ..proof import Case
 from ..ranks import is_initialized
 from ..transformers_models import Given, Losses, criterion, family
 from . import lw_detr
 from .detr import losses_of
-from .detr_masks import before_config
 
 ENCODER = *lw_detr.ENCODER, "enc_outputs_masks"
 
 
-@before_config
-@criterion("outputs_class", "outputs_coord", "outputs_masks", *ENCODER)
+@criterion("outputs_class", "outputs_coord", "outputs_masks", *ENCODER, has_masks=True)
 def rf_detr_masks_loss(given: Given) -> Losses:
     """model.loss_function = rf_detr_masks_loss; gives what RfDetrForSegmentationLoss gives."""
     config, logits, last_masks = given["config"], given["logits"], given["pred_masks"]
@@ -48,16 +46,11 @@ def rf_detr_masks_loss(given: Given) -> Losses:
     names = [*(f"_{layer}" for layer in range(len(others))), "", "_enc"]
 
     count = max(height, height * width // ratio)
-    points = Points(count, 3 * count, int(0.75 * count))
-    pairs = pairs_of(truth, queries, groups)
-    last = len(others)
-    drawn = {
-        layer: (
-            torch.rand(1, images * queries * 4 // ratio, 2, device=device),
-            points.draw(pairs, device),
-        )
-        for layer in (last, *range(last), last + 1)  # as the original
-    }
+    uncertain = int(0.75 * count)
+    compared = images * queries * 4 // ratio
+    pairs, last = pairs_of(truth, queries, groups), len(others)
+    sizes = (1, compared), (pairs, 3 * count), (pairs, count - uncertain)
+    points, *of_losses = draw((last, *range(last), last + 1), sizes, device)
     weights = config.mask_class_loss_coefficient, config.mask_dice_loss_coefficient
 
     @torch.no_grad()
@@ -75,31 +68,21 @@ def rf_detr_masks_loss(given: Given) -> Losses:
             class_mode="focal",
         )
         with torch.autocast(device.type, enabled=False):
-            of_masks = [
-                cost_at_points(
-                    each[:, :in_groups],
-                    truth,
-                    drawn[layer][0].expand(images, -1, -1),
-                    *weights,
-                    mode="nearest",
-                )[truth.image, :, truth.place].mT
-                for layer, each in enumerate(masks)
-            ]
-        return of_classes + torch.stack(of_masks)
+            own = [each[:, :in_groups] for each in masks]
+            of_masks = cost_at_points(own, truth, points, *weights, mode="nearest")
+        return of_classes + of_masks[:, truth.image, :, truth.place].permute(1, 2, 0)
 
     found: dict[str, Tensor] = {}
 
     def class_loss(learned: Learned) -> Tensor:
         number = learned.pairs.number if factor is None else learned.pairs.number * factor
-        values = [
-            losses_at_points(
-                each, truth, row, number, points.uncertain, drawn[layer][1], groups, "nearest"
-            )
-            for layer, (each, row) in enumerate(
-                zip(masks, learned.pairs.target_of_query, strict=True)
-            )
-        ]
-        of_names = map(torch.stack, zip(*values, strict=True))
+        rows = learned.pairs.target_of_query
+        values = []
+        for own in in_parts(len(masks), pairs * 3 * count, images * queries * compared):
+            drawn = [each[own] for each in of_losses]
+            given = masks[own], truth, rows[own], number, drawn, uncertain, groups, "nearest"
+            values.append(losses_at_points(*given))
+        of_names = map(torch.cat, zip(*values, strict=True))
         found.update(zip(("loss_mask_ce", "loss_mask_dice"), of_names, strict=True))
         return of_scores(learned, "ia_bce", alpha=config.focal_alpha)
 
