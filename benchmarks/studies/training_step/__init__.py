@@ -111,10 +111,7 @@ class Step:
     """A training step, which gives its loss."""
 
     def __init__(
-        self,
-        case: Case,
-        change: Change,
-        compile: Callable[[nn.Module], Any] = lambda model: model,
+        self, case: Case, change: Change, compile: Callable[[nn.Module], Any] = lambda model: model
     ) -> None:
         model = case.model()
         change(case, model)

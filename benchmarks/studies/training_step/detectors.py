@@ -133,11 +133,7 @@ def faster_rcnn(side: int) -> nn.Module:
     from torchvision.models.detection import fasterrcnn_resnet50_fpn
 
     return fasterrcnn_resnet50_fpn(
-        weights=None,
-        weights_backbone=None,
-        num_classes=CLASSES + 1,
-        min_size=side,
-        max_size=side,
+        weights=None, weights_backbone=None, num_classes=CLASSES + 1, min_size=side, max_size=side
     )
 
 
