@@ -16,7 +16,7 @@ from torchvision.models.detection.faster_rcnn import FastRCNNPredictor, TwoMLPHe
 from torchvision.ops import MultiScaleRoIAlign
 
 from examples import training
-from examples.training import COUNTS, STEPS, Replace, Run, keep
+from examples.training import STEPS, Replace, Run, keep
 
 SIDE = 64  # of images, in pixels
 
@@ -36,11 +36,9 @@ def small_model(kind: type[FasterRCNN] = FasterRCNN, **parts: nn.Module) -> Fast
     )
 
 
-def train(
-    replace: Replace = keep, seed: int = 0, steps: int = STEPS, counts: tuple[int, ...] = COUNTS
-) -> Run:
+def train(replace: Replace = keep, seed: int = 0, steps: int = STEPS) -> Run:
     shown = "loss_rpn_box_reg"
-    return training.train_torchvision(small_model, SIDE, replace, seed, steps, counts, shown)
+    return training.train_torchvision(small_model, SIDE, replace, seed, steps, shown)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from torchvision.models.detection.anchor_utils import AnchorGenerator
 from torchvision.models.detection.fcos import FCOSHead
 
 from examples import training
-from examples.training import COUNTS, STEPS, Replace, Run, keep
+from examples.training import STEPS, Replace, Run, keep
 
 SIDE = 128  # of images, in pixels
 
@@ -29,10 +29,8 @@ def small_model() -> FCOS:
     return FCOS(backbone, num_classes=5, min_size=SIDE, anchor_generator=anchors, head=head)
 
 
-def train(
-    replace: Replace = keep, seed: int = 0, steps: int = STEPS, counts: tuple[int, ...] = COUNTS
-) -> Run:
-    return training.train_torchvision(small_model, SIDE, replace, seed, steps, counts)
+def train(replace: Replace = keep, seed: int = 0, steps: int = STEPS) -> Run:
+    return training.train_torchvision(small_model, SIDE, replace, seed, steps)
 
 
 if __name__ == "__main__":

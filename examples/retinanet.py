@@ -8,8 +8,6 @@ They are boxloss/torch/compat/families/retinanet.py. The model is small and rand
 and torchvision.
 """
 
-from functools import partial
-
 from boxloss.torch.compat import use_boxloss
 from torch import nn
 from torchvision.models.detection import RetinaNet
@@ -17,7 +15,7 @@ from torchvision.models.detection.anchor_utils import AnchorGenerator
 from torchvision.models.detection.retinanet import RetinaNetHead
 
 from examples import training
-from examples.training import COUNTS, STEPS, Replace, Run, keep
+from examples.training import STEPS, Replace, Run, keep
 
 SIDE = 64  # of images, in pixels
 
@@ -32,15 +30,8 @@ def small_model(loss: str = "giou") -> RetinaNet:
     return RetinaNet(backbone, num_classes=5, min_size=SIDE, anchor_generator=anchors, head=head)
 
 
-def train(
-    replace: Replace = keep,
-    seed: int = 0,
-    steps: int = STEPS,
-    counts: tuple[int, ...] = COUNTS,
-    loss: str = "giou",
-) -> Run:
-    make_model = partial(small_model, loss)
-    return training.train_torchvision(make_model, SIDE, replace, seed, steps, counts)
+def train(replace: Replace = keep, seed: int = 0, steps: int = STEPS) -> Run:
+    return training.train_torchvision(small_model, SIDE, replace, seed, steps)
 
 
 if __name__ == "__main__":

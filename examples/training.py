@@ -74,14 +74,12 @@ def train_torchvision(
     replace: Replace,
     seed: int,
     steps: int,
-    counts: tuple[int, ...],
     shown: str = "bbox_regression",
-    make_batch: Callable[..., Any] = torchvision_batch,
 ) -> Run:
     torch.manual_seed(seed)
     model = make_model().train()
     replace(model)
-    batch = make_batch(side, counts)
+    batch = torchvision_batch(side)
 
     def losses() -> tuple[Tensor, Tensor]:
         by_name = model(*batch)

@@ -9,7 +9,6 @@ boxloss/torch/compat/families/yolo.py. It needs boxloss and ultralytics, which i
 AGPL-3.0.
 """
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -53,18 +52,11 @@ def random_batch(counts: tuple[int, ...] = COUNTS) -> dict[str, Any]:
     }
 
 
-def train(
-    replace: Replace = keep,
-    seed: int = 0,
-    steps: int = STEPS,
-    counts: tuple[int, ...] = COUNTS,
-    make_model: Callable[[], DetectionModel] = small_model,
-    make_batch: Callable[..., Any] = random_batch,
-) -> Run:
+def train(replace: Replace = keep, seed: int = 0, steps: int = STEPS) -> Run:
     torch.manual_seed(seed)
-    model = make_model().train()
+    model = small_model().train()
     replace(model)
-    batch = make_batch(counts)
+    batch = random_batch()
 
     def losses() -> tuple[Tensor, Tensor]:
         loss, items = model(batch)

@@ -130,11 +130,7 @@ class Run:
     # --- Measuring ---
 
     def time(
-        self,
-        columns: Row,
-        calls: Calls,
-        clocks: Sequence[str],
-        captured: Calls | None = None,
+        self, columns: Row, calls: Calls, clocks: Sequence[str], captured: Calls | None = None
     ) -> None:
         """All calls side by side, by clocks of runner.clocks, "gpu" only where there is one;
         `captured` is what a CUDA graph can hold of the calls, by default all."""

@@ -33,9 +33,6 @@ def test_both_frameworks_have_one_criterion() -> None:
     )
     outputs = Outputs(*(jnp.asarray(each.detach().numpy()) for each in (logits, boxes)))
     found, gradients = jax.jit(jax.value_and_grad(oriented))(outputs, padded)
-    for ours, theirs in (
-        (found, loss),
-        (gradients.logits, logits.grad),
-        (gradients.boxes, boxes.grad),
-    ):
+    wanted = loss, logits.grad, boxes.grad
+    for ours, theirs in zip((found, *gradients), wanted, strict=True):
         np.testing.assert_allclose(ours, theirs.detach().numpy(), rtol=1e-10, atol=1e-12)

@@ -289,9 +289,7 @@ CALLED: dict[str, Any] = {
     "assigner": lambda pred: max_iou_match(pred, **ARRAYS, high=0.5, low=0.3),
 }
 for name, each in zip(
-    ("rotated", "classes", "distributions"),
-    (of_rotated, of_classes, of_distributions),
-    strict=True,
+    ("rotated", "classes", "distributions"), (of_rotated, of_classes, of_distributions), strict=True
 ):
     CALLED[name] = partial(gradient_of, each)
     CALLED[f"{name}, second"] = jax.grad(lambda pred, each=each: gradient_of(each, pred).var())

@@ -120,12 +120,7 @@ def arguments_of(of: Criterion, case: Case, device: str = "cpu") -> dict[str, An
 
 
 def run(
-    of: Criterion,
-    criterion: Any,
-    case: Case,
-    config: Any,
-    dtype: torch.dtype,
-    device: str = "cpu",
+    of: Criterion, criterion: Any, case: Case, config: Any, dtype: torch.dtype, device: str = "cpu"
 ) -> Results:
     """Halves are as autocast makes them."""
     values = moved(

@@ -94,6 +94,7 @@ MODELS |= {
     name: (make_model, Project(partial(small_masks.batch, name), TRANSFORMERS.loss))
     for name, make_model in small_masks.SMALL.items()
 }
+OF_TORCHVISION = [name for name, (_, project) in MODELS.items() if project is TORCHVISION]
 each_model = pytest.mark.parametrize("name", MODELS)
 # The others have a criterion of the same class, or the same parts.
 DAILY = (

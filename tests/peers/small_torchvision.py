@@ -4,7 +4,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,8 +16,8 @@ from torchvision.models.detection.ssd import SSD
 from torchvision.models.detection.ssdlite import SSDLiteHead
 from torchvision.ops import MultiScaleRoIAlign
 
-from examples import faster_rcnn, training
-from examples.training import COUNTS, STEPS, Replace, Run, keep, torchvision_batch
+from examples import faster_rcnn
+from examples.training import torchvision_batch
 
 SIDE, CLASSES, KEYPOINTS = 64, 5, 3
 
@@ -72,16 +71,3 @@ def batch(side: int, counts: tuple[int, ...]) -> tuple[list[Tensor], list[dict[s
         given = torch.cat((points, torch.ones_like(points[..., :1])), -1)
         each["keypoints"] = given.to(torch.float32)  # nothing else is taken
     return images, targets
-
-
-def train(
-    name: str,
-    replace: Replace = keep,
-    seed: int = 0,
-    steps: int = STEPS,
-    counts: tuple[int, ...] = COUNTS,
-) -> Run:
-    shown: Any = "bbox_regression" if "SSD" in name else "loss_rpn_box_reg"
-    return training.train_torchvision(
-        SMALL[name], SIDE, replace, seed, steps, counts, shown, make_batch=batch
-    )

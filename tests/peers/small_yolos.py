@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""Small random YOLOs of each kind that boxloss knows, a batch for all of them, and a training."""
+"""Small random YOLOs of each kind that boxloss knows, and a batch for all of them."""
 
 import math
 from functools import partial
@@ -11,7 +11,7 @@ from boxloss.torch.compat.versions import is_before
 from ultralytics.nn.tasks import DetectionModel, OBBModel, PoseModel, SegmentationModel
 
 from examples import yolo
-from examples.training import COUNTS, Replace, Run
+from examples.training import COUNTS
 
 KEYPOINTS = [3, 3]  # how many, and the numbers of each
 SEGMENT = {"head": [[[2, 3], 1, "Segment", ["nc", 4, 8]]]}
@@ -50,10 +50,3 @@ def random_batch(counts: tuple[int, ...] = COUNTS, kind: str = "11") -> dict[str
     visible = torch.randint(3, (sum(counts), KEYPOINTS[0], 1))
     points = torch.rand(sum(counts), KEYPOINTS[0], 2)
     return {**batch, "masks": torch.cat(masks), "keypoints": torch.cat((points, visible), -1)}
-
-
-def train(
-    replace: Replace, seed: int, steps: int, kind: str = "11", counts: tuple[int, ...] = COUNTS
-) -> Run:
-    make_batch = partial(random_batch, kind=kind)
-    return yolo.train(replace, seed, steps, counts, partial(small_model, kind), make_batch)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The DETRs' criteria of boxloss.torch.compat beside the originals: a row of CRITERIA for each.
 
-Models are trained here, too; that each one's losses are right is for test_use_boxloss.py.
+That each model's losses are right is for test_use_boxloss.py.
 """
 
 from dataclasses import replace
@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import detr_cases as cases
 import pytest
 import torch
-from boxloss.torch.compat import use_boxloss
 from boxloss.torch.compat.families.d_fine import d_fine_loss
 from boxloss.torch.compat.families.deimv2 import deimv2_loss
 from boxloss.torch.compat.families.detr import detr_loss
@@ -23,7 +22,6 @@ from combinations import long_but
 from criteria import Case, Criterion, Leaves, arguments_of, assert_close, made, run
 from detr_cases import CLASSES, COUNTS, LAYERS, QUERIES
 from rf_detr import RF_DETR
-from small_detrs import SMALL
 from surroundings import (
     DEVICES,
     HALVES,
@@ -34,7 +32,6 @@ from surroundings import (
     waits,
 )
 from torch import distributed
-from training_cases import assert_same_training
 from transformers import (
     Deimv2Config,
     DetrConfig,
@@ -53,7 +50,6 @@ from transformers.loss.loss_rt_detr import RTDetrForObjectDetectionLoss
 from ultralytics_rt_detr import ULTRALYTICS_RT_DETR
 
 from examples import detr
-from examples.training import train_transformers
 
 BINS = 32
 
@@ -143,12 +139,8 @@ DETR = Criterion(
     (
         {"auxiliary_loss": True},
         {"auxiliary_loss": False},
-        {
-            "auxiliary_loss": True,
-            "giou_cost": 3,
-            "giou_loss_coefficient": 4,
-            "eos_coefficient": 0.2,
-        },
+        {"auxiliary_loss": True, "giou_cost": 3, "eos_coefficient": 0.2}
+        | {"giou_loss_coefficient": 4},
     ),
     detr_values,
     last=-1,
@@ -240,12 +232,7 @@ REPLACED = [name for name in CRITERIA if name != ADAPTED]
     ],
 )
 def test_losses_and_gradients(
-    name: str,
-    groups: int,
-    options: dict[str, Any],
-    counts: tuple[int, ...],
-    seed: int,
-    device: str,
+    name: str, groups: int, options: dict[str, Any], counts: tuple[int, ...], seed: int, device: str
 ) -> None:
     of = CRITERIA[name]
     config, case = of.config(**options), made(of, counts, groups, seed)
@@ -330,13 +317,3 @@ def test_ranks(
     # These originals average; RF-DETR's whenever there are ranks.
     if any(counts) and (name == "RF-DETR" or (name == "DETR" and state is TwoProcesses)):
         assert theirs[0]["total"] < 0.9 * alone[0]["total"]
-
-
-# --- Models ---
-
-
-@pytest.mark.parametrize("name", long_but([*SMALL, ADAPTED], ["RT-DETR", "D-FINE", ADAPTED]))
-def test_training(name: str) -> None:
-    """The losses of all models test_use_boxloss.py compares every day."""
-    train = partial(train_transformers, SMALL[name.removesuffix(", adapted")])
-    assert_same_training(train, 0, change=detr.adapt if name == ADAPTED else use_boxloss)

@@ -8,13 +8,7 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from boxloss.torch.compat import (
-    FixedTargets,
-    collate_fixed,
-    has_boxloss,
-    pad_batch,
-    use_boxloss,
-)
+from boxloss.torch.compat import FixedTargets, collate_fixed, has_boxloss, pad_batch, use_boxloss
 from boxloss.torch.compat.denoising import NAME, denoising_pairs
 from boxloss.torch.compat.faults import GroundTruth
 from criteria import arguments_of, assert_close, made, run
@@ -24,6 +18,7 @@ from small_detrs import SMALL
 from small_yolos import KINDS
 from surroundings import assert_reads_nothing
 from test_detr import CRITERIA, REPLACED
+from torch._dynamo.testing import CompileCounter
 from torch.utils.data import DataLoader
 from transformers.models.rt_detr import modeling_rt_detr
 
@@ -65,26 +60,24 @@ def test_reads_nothing_on_the_host(name: str) -> None:
     assert_reads_nothing(criterion, config=of.config(**of.options[0]), labels=labels, **arguments)
 
 
+def compile_counter() -> CompileCounter:
+    torch.compiler.reset()
+    return CompileCounter()
+
+
 @each_criterion
 def test_compiles_once_for_all_counts(name: str) -> None:
     of = CRITERIA[name]
     config = of.config(**of.options[0])
-    compilations = 0
-
-    def backend(graph: torch.fx.GraphModule, _: Any) -> Any:
-        nonlocal compilations
-        compilations += 1
-        return graph.forward
-
-    torch.compiler.reset()
-    compiled = torch.compile(of.ours, backend=backend, fullgraph=True)
+    graphs = compile_counter()
+    compiled = torch.compile(of.ours, backend=graphs, fullgraph=True)
     for counts in (COUNTS, (5, 2, 1), (0, 0, 0)):
         arguments = arguments_of(of, made(of, counts, groups=0))
         arguments["labels"] = FixedTargets.of(arguments["labels"], ROWS)
         wanted, _, _ = of.ours(config=config, **arguments)
         total, _, _ = compiled(config=config, **arguments)
         assert_close({"total": total}, {"total": wanted})
-    assert compilations == 1
+    assert graphs.frame_count == 1
 
 
 FIXED = [name for name in SMALL if "Grounding" not in name]
@@ -94,8 +87,7 @@ OPTIONS = [{"num_denoising": 10}, {"label_noise_ratio": 0.0}, {"box_noise_scale"
 
 
 @pytest.mark.parametrize(
-    ("name", "options"),
-    [(name, {}) for name in FIXED] + [("RT-DETR", each) for each in OPTIONS],
+    ("name", "options"), [(name, {}) for name in FIXED] + [("RT-DETR", each) for each in OPTIONS]
 )
 def test_a_model_gives_the_same(name: str, options: dict[str, float]) -> None:
     """Where an image has as many boxes as the limit: so do denoising queries and their order of
@@ -126,9 +118,8 @@ def test_a_yolo_gives_the_same(name: str) -> None:
     model, batch = made_model(name), batch_of(name)
     use_boxloss(model, max_boxes=max(COUNTS))
     wanted, _ = model(batch)
-    fixed = pad_batch(batch, max_boxes=max(COUNTS))
-    for given in (fixed, pad_batch(batch, max_boxes=3 * max(COUNTS))):
-        ours, _ = model(given)
+    for most in (max(COUNTS), 3 * max(COUNTS)):
+        ours, _ = model(pad_batch(batch, max_boxes=most))
         torch.testing.assert_close(ours, wanted)
     for changed, error in (
         ({"batch_idx": batch["batch_idx"] + 1}, r"batch_idx\[3\] is 3.*; it must lie in \[0, 3\)"),
@@ -166,17 +157,10 @@ def test_lists_alone(name: str) -> None:
 def test_a_model_is_compiled_once(name: str) -> None:
     """For twenty batches of other counts, images without boxes among them. A YOLO has its criterion
     from the second step on."""
-    graphs = 0
-
-    def backend(graph: torch.fx.GraphModule, _: Any) -> Any:
-        nonlocal graphs
-        graphs += 1
-        return graph.forward
-
-    torch.compiler.reset()
-    model, project, first = made_model(name), project_of(name), 0
+    graphs, counted = compile_counter(), []
+    model, project = made_model(name), project_of(name)
     use_boxloss(model, max_boxes=4, denoising_boxes=2)
-    compiled = torch.compile(model, backend=backend)
+    compiled = torch.compile(model, backend=graphs)
     for step in range(20):
         batch = project.batch((step % 5, step % 3, 0))
         if "labels" in batch:
@@ -184,8 +168,9 @@ def test_a_model_is_compiled_once(name: str) -> None:
         else:
             batch = pad_batch(batch, max_boxes=4)
         project.loss(compiled, batch).backward()
-        first = graphs if step < 2 else first
-    assert graphs == first > 0
+        counted.append(graphs.frame_count)
+    assert counted[1:] == [counted[1]] * 19
+    assert counted[0] > 0
 
 
 def test_fewer_boxes_with_denoising_queries() -> None:

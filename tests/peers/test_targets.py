@@ -18,8 +18,8 @@ from combinations import long_but
 from models import (
     DAILY,
     MODELS,
+    OF_TORCHVISION,
     ORIENTED,
-    TORCHVISION,
     ULTRALYTICS,
     WITH_BOXES,
     Batch,
@@ -37,7 +37,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 OF_TRANSFORMERS = ("DETR", "Deformable DETR", "RT-DETR", "D-FINE")
-OF_TORCHVISION = [name for name in MODELS if project_of(name) is TORCHVISION]
 OF_SSD = [name for name in OF_TORCHVISION if "SSD" in name]
 YOLO = [name for name in MODELS if project_of(name) in (ULTRALYTICS, ORIENTED)]
 YOLOS = [name for name in YOLO if "YOLO" in name]

@@ -30,7 +30,6 @@ from torch.nn.functional import pad
 from torchvision.models.detection.fcos import FCOSHead
 from torchvision.models.detection.retinanet import RetinaNetRegressionHead
 from torchvision.ops import box_iou
-from training_cases import assert_same_training
 
 from examples import faster_rcnn, fcos, retinanet
 from examples.training import keep, torchvision_batch
@@ -63,9 +62,7 @@ class Heads(NamedTuple):
 
 
 FCOS = Heads(
-    FCOSHead,
-    own_fcos.Head,
-    {"in_channels": 32, "num_anchors": 1, "num_classes": 5, "num_convs": 1},
+    FCOSHead, own_fcos.Head, {"in_channels": 32, "num_anchors": 1, "num_classes": 5, "num_convs": 1}
 )
 RETINANET = Heads(
     RetinaNetRegressionHead, own_retinanet.RegressionHead, {"in_channels": 16, "num_anchors": 1}
@@ -320,22 +317,3 @@ if torch.cuda.is_available():
             for replace in (partial(use_boxloss, check=False), keep)
         )
         assert ours < theirs
-
-
-# --- All ---
-
-
-@pytest.mark.parametrize("counts", [(3, 0, 5), (0, 0)], ids=str)
-@pytest.mark.parametrize("seed", long_but(range(3), [0]))
-@pytest.mark.parametrize(
-    "train",
-    [fcos.train, faster_rcnn.train, *(partial(retinanet.train, loss=each) for each in LOSSES)],
-)
-def test_training(train: Any, seed: int, counts: tuple[int, ...]) -> None:
-    assert_same_training(train, seed, counts=counts)
-
-
-@pytest.mark.parametrize("seed", long_but(range(3), [0]))
-@pytest.mark.parametrize("name", small_torchvision.SMALL)
-def test_training_of_others(name: str, seed: int) -> None:
-    assert_same_training(partial(small_torchvision.train, name), seed)

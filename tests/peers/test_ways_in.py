@@ -19,7 +19,7 @@ import torch
 import ultralytics
 from boxloss.torch.compat import has_boxloss, use_boxloss
 from combinations import long_but
-from models import DAILY, MODELS, TORCHVISION, batch_of, calls, loss, made, project_of
+from models import DAILY, OF_TORCHVISION, batch_of, calls, loss, made
 from small_detrs import SMALL
 from small_torchvision import SIDE
 from small_yolos import KINDS
@@ -64,7 +64,7 @@ OF_TRANSFORMERS: dict[str, Way] = {
 WAYS: list[tuple[str, str, Way]] = [
     *((name, way, OF_TRANSFORMERS[way]) for name in SMALL for way in OF_TRANSFORMERS),
     *((f"YOLO{kind}", "a checkpoint", from_checkpoint) for kind in KINDS),
-    *((name, "a state", with_state) for name in MODELS if project_of(name) is TORCHVISION),
+    *((name, "a state", with_state) for name in OF_TORCHVISION),
     ("Faster R-CNN", "another head", another_box_predictor),
 ]
 

@@ -17,7 +17,6 @@ from combinations import long_but
 from PIL import Image
 from small_yolos import KEYPOINTS, KINDS
 from torch import Tensor
-from training_cases import weights
 from ultralytics import RTDETR, YOLO
 from ultralytics.utils import YAML
 from ultralytics_rt_detr import SMALL
@@ -32,6 +31,10 @@ NETWORKS: dict[str, tuple[Any, dict[str, Any]]] = {
     "RT-DETR": (RTDETR, SMALL),
 }
 OURS = DetectionLoss, BoxesOfLoss, OrientedLoss, ultralytics_rt_detr.DetectionLoss
+
+
+def weights(model: torch.nn.Module) -> Tensor:
+    return torch.nn.utils.parameters_to_vector(model.parameters()).detach()
 
 
 def as_row(box: Tensor, kind: str) -> list[float]:
@@ -101,14 +104,14 @@ def train(folder: Path, kind: str, replace: Replace) -> tuple[list[float], Tenso
 # In float32. A score is right to 13 * 64 roundings over its overlap, on both sides: where that is
 # less than a tenth the score, which has its sixth power, is nothing beside the others. RT-DETR's is
 # an overlap itself. Theirs of oriented boxes is right to 2e-6 (docs/rotated.md, "pixel, random"),
-# half of 64 roundings. A step at most doubles what is apart (training_cases.py).
+# half of 64 roundings. A step at most doubles what is apart.
 CLOSE = 2 * 13 * 64 * 2.0**-24 / 0.1
 STEPS = 4
 
 
 @pytest.mark.parametrize("kind", long_but(NETWORKS, ["YOLO26", "RT-DETR"]))
 def test_trains_to_the_same_weights(kind: str, tmp_path: Path) -> None:
-    """Each YOLO's losses and training without a trainer: test_yolo.py."""
+    """Each YOLO's losses and gradients: test_yolo.py."""
     losses, start, end = train(tmp_path, kind, keep)
     others, other_start, other_end = train(tmp_path, kind, use_boxloss)
     assert torch.equal(start, other_start)

@@ -16,10 +16,7 @@ from ultralytics.nn.tasks import RTDETRDetectionModel
 
 from examples import yolo
 
-SMALL = {
-    **yolo.SMALL,
-    "head": [[[2, 3], 1, "RTDETRDecoder", ["nc", 32, QUERIES, 4, 4, 2, 32]]],
-}
+SMALL = {**yolo.SMALL, "head": [[[2, 3], 1, "RTDETRDecoder", ["nc", 32, QUERIES, 4, 4, 2, 32]]]}
 MODES: tuple[dict[str, Any], ...] = (
     {"use_vfl": True},
     {},  # focal

@@ -137,10 +137,7 @@ def assert_same_in_double(
 
 
 def check_formula(
-    values: Problem,
-    upstream: Tensor | None = None,
-    by: tuple[str, ...] = (),
-    roundings: float = 64,
+    values: Problem, upstream: Tensor | None = None, by: tuple[str, ...] = (), roundings: float = 64
 ) -> dict[str, Tensor]:
     """Loss and gradients in float64, which are the plain formula's."""
     actual, expected = run(values, upstream, by), run_formula(values, upstream, by)

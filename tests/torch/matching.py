@@ -28,12 +28,7 @@ def cost_problem(
     if pred_format == target_format:
         larger = torch.tensor([1.03, 0.99, 1.05, 1.02], device=device)
         pred[..., 0, :] = larger * target[offsets[:-1]].to(torch.float64)
-    return {
-        "pred": pred.to(pred_dtype),
-        "target": target,
-        "offsets": offsets.to(device),
-        **options,
-    }
+    return {"pred": pred.to(pred_dtype), "target": target, "offsets": offsets.to(device), **options}
 
 
 def classes(values: Problem, count: int = 5, dtype: torch.dtype = torch.float32) -> Problem:

@@ -43,7 +43,7 @@ ROTATED = {each: problem(each, CPU, loss="iou", angle_unit="radians") for each i
 COST, NINE = torch.ones(6, 9), torch.tensor([0, 5, 5, 9])
 PRED, TARGET = boxes((3, 6), CPU, seed=1), boxes((9,), CPU, seed=2)
 RAGGED, PADDED = task_aligned(14, images=2), task_aligned(14, images=2, is_padded=True)
-ROWS = len(RAGGED["target"])
+ROWS, LIMITS = len(RAGGED["target"]), {"high": 0.4, "low": 0.2}
 CLASSES = class_problem("varifocal", CPU, normalizer=torch.tensor(3.0))
 FGL = {**distribution_problem("fgl", torch.float32), "normalizer": torch.tensor(3.0)}
 DDF = {**dict.fromkeys(FGL), **distribution_problem("ddf")}
@@ -55,13 +55,7 @@ VALID: dict[str, Problem] = {
     "pairwise_iou": {"pred": PRED, "target": TARGET, "offsets": NINE},
     "hungarian_match": {"cost": COST, "offsets": NINE},
     "linear_sum_assignment": {"cost": COST, "lengths": torch.tensor([4, 9])},
-    "max_iou_match": {
-        "anchors": TARGET,
-        "target": TARGET,
-        "offsets": NINE,
-        "high": 0.4,
-        "low": 0.2,
-    },
+    "max_iou_match": {"anchors": TARGET, "target": TARGET, "offsets": NINE, **LIMITS},
     "task_aligned_match": RAGGED,
     "class_loss": CLASSES,
     "distribution_loss": FGL,
@@ -217,9 +211,7 @@ BY_CHECK: dict[str, list[Refused]] = {
         bad_shape(f"{BY_IMAGE}5)", ROTATED["lengths"], pred=(5, 5)),
         bad_shape("with offsets it must be (boxes of all", ROTATED["offsets"], target=(1, 5, 5)),
         bad_shape("it must be [3, 5], pred's without the 5", ROTATED["mask"], mask=(5,)),
-        bad(
-            "target has shape [12, 5]; it must be [10, 5], t", ROTATED["indices"], target_index=None
-        ),
+        bad("target has shape [12, 5]; it must be [10, ", ROTATED["indices"], target_index=None),
     ],
     "matching_cost": [
         bad("focal_gamma is -0.5; it must be >= 0", focal_gamma=-0.5),  # core's

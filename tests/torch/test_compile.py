@@ -209,8 +209,7 @@ def sized(pairing: str, device: torch.device, pairs: int, rows: int, true_boxes:
 
 
 @pytest.mark.parametrize(
-    ("pairing", "dynamic"),
-    [("lengths", True), ("offsets", True), ("sets", True), ("sets", None)],
+    ("pairing", "dynamic"), [("lengths", True), ("offsets", True), ("sets", True), ("sets", None)]
 )
 def test_changing_sizes_compile_once_more_at_most(
     device: torch.device, pairing: str, dynamic: bool | None

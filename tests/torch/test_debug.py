@@ -100,6 +100,10 @@ def test_good_boxes_pass(device: torch.device, size: float) -> None:
     check_boxes(with_nan(corners, 1, 2), valid=valid, labels=LABELS.to(device) * 2, classes=5)
 
 
+def cost_of(logits: Tensor, labels: Tensor) -> Any:
+    return matching_cost(of_images(TRUE), TRUE, OFFSETS, logits=logits, labels=labels)
+
+
 def match(scores: Tensor, **changed: Any) -> Any:
     values = {"target": CORNERS, "offsets": OFFSETS, "labels": LABELS, "points": TRUE[:, :2]}
     return task_aligned_match(scores, of_images(CORNERS), **(values | changed))
@@ -129,15 +133,17 @@ def localized(**changed: Any) -> Any:
     return distribution_loss(**(values | of_bins | changed))
 
 
+def both(*layers: Tensor) -> Tensor:
+    return torch.stack(layers)
+
+
 def distilled(**changed: Any) -> Any:
-    """Of two layers."""
-    values = {"logits": torch.stack((SIDES, SIDES)), "mode": "ddf", "teacher": -SIDES}
-    index, confidence = torch.stack((MATCHED, MATCHED)), TRUE[:2, :3]
-    values |= {"target_index": index, "confidence": confidence}
+    values = {"logits": both(SIDES, SIDES), "mode": "ddf", "teacher": -SIDES}
+    values |= {"target_index": both(MATCHED, MATCHED), "confidence": TRUE[:2, :3]}
     return distribution_loss(**(values | changed))
 
 
-# What debug mode says of a call, none where nothing is wrong.
+# What debug mode says of a call, "..." for any words, none where nothing is wrong.
 CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: box_losses(TRUE, TRUE, **CXCYWH), ""),
     (lambda: box_losses(TRUE, TRUE), "box_losses: pred[0] is [0.5, 0.5, 0.2, 0.3], which is inv"),
@@ -152,23 +158,12 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: giou_loss(of_images(CORNERS), CORNERS, offsets=OFFSETS + 1), "offsets[2] is 4; it"),
     (lambda: giou_loss(CORNERS[None], CORNERS[None], lengths=OFFSETS[-1:] + 1), "lengths[0] is 4"),
     (lambda: rotated_box_loss(ROTATED, ROTATED, "kld"), ""),
-    (
-        lambda: rotated_box_loss(-ROTATED, ROTATED, "iou"),
-        "rotated_box_loss: pred[0] is [-0.5, -0.5, -0.2, -0.3, 4]; width and height must not",
-    ),
+    (lambda: rotated_box_loss(-ROTATED, ROTATED, "iou"), "rotated_box_loss: pred[0] ... must not"),
     (lambda: rotated_box_loss(ROTATED, with_nan(ROTATED, 1, 4), "iou"), "target[1] is [0.3, 0.4, "),
     (lambda: rotated_box_loss(ROTATED, 640 * ROTATED, "iou"), "pred in [0, 1] and target in pixe"),
-    (lambda: matching_cost(of_images(TRUE), TRUE, OFFSETS, logits=LOGITS, labels=LABELS), ""),
-    (
-        lambda: matching_cost(of_images(TRUE), TRUE, OFFSETS, logits=LOGITS, labels=LABELS + 1),
-        "matching_cost: labels[2] is 3; it must lie in [0, 3)",
-    ),
-    (
-        lambda: matching_cost(
-            of_images(TRUE), TRUE, OFFSETS, logits=LOGITS.softmax(-1), labels=LABELS
-        ),
-        "matching_cost: logits are the softmax of some: each query's add up to 1",
-    ),
+    (lambda: cost_of(LOGITS, LABELS), ""),
+    (lambda: cost_of(LOGITS, LABELS + 1), "matching_cost: labels[2] is 3; it must lie in [0, 3)"),
+    (lambda: cost_of(LOGITS.softmax(-1), LABELS), "matching_cost: logits are the softmax of some"),
     (lambda: matching_cost(of_images(TRUE), CORNERS, OFFSETS), "target[2] is [0.65, 0.6, 0.95, "),
     (lambda: matching_cost(of_images(TRUE), TRUE, OFFSETS + 1), "offsets[2] is 4; it must lie in"),
     (lambda: pairwise_iou(of_images(CORNERS), CORNERS, OFFSETS), ""),
@@ -181,17 +176,11 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
         ),
         "",
     ),
-    (lambda: linear_sum_assignment(LABELS[None].log()), "cost[0, 0] is -inf; it must be finite, o"),
+    (lambda: linear_sum_assignment(LABELS[None].log()), "linear_sum_assignment: ... is -inf; it m"),
     (lambda: linear_sum_assignment(LABELS[None].log(), maximize=True), ""),
     (lambda: linear_sum_assignment(LABELS[None]), ""),
-    (
-        lambda: linear_sum_assignment(with_nan(LOGITS, 0, 1, 2)),
-        "linear_sum_assignment: cost[0, 1, 2] is nan; it must be finite, or inf for no pair",
-    ),
-    (
-        lambda: linear_sum_assignment(-LABELS[None].log(), maximize=True),
-        "cost[0, 0] is inf; it must be finite, or -inf for no pair",
-    ),
+    (lambda: linear_sum_assignment(with_nan(LOGITS, 0, 1, 2)), "cost[0, 1, 2] is nan; ... or inf"),
+    (lambda: linear_sum_assignment(-LABELS[None].log(), maximize=True), "is inf; ... or -inf for"),
     (lambda: max_iou_match(CORNERS, CORNERS, OFFSETS, high=0.5, low=0.4), ""),
     (lambda: max_iou_match(TRUE, CORNERS, OFFSETS, high=0.5, low=0.4), "max_iou_match: anchors[0]"),
     (lambda: match(LOGITS.sigmoid()), ""),
@@ -199,10 +188,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: match_rotated([[0.4, 0.4, -0.2, 0.3, 9.0]]), "task_aligned_match: target[0, 0] is "),
     (lambda: match_rotated([[40, 40, 20, 30, 0.0]]), "task_aligned_match: pred in [0, 1] and targ"),
     (lambda: match(LOGITS), "task_aligned_match: scores[0, 0, 0] is -9; it must be a probability"),
-    (
-        lambda: match(LOGITS.sigmoid(), points=640 * TRUE[:, :2]),
-        "task_aligned_match: points in pixels and target in [0, 1]: they must have the same unit",
-    ),
+    (lambda: match(LOGITS.sigmoid(), points=640 * TRUE[:, :2]), "points in pixels and target in"),
     (
         lambda: match(
             LOGITS.sigmoid(), target=of_images(TRUE), offsets=None, labels=LABELS[None].expand(2, 3)
@@ -219,10 +205,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
         "",
     ),
     (lambda: classified(logits=LOGITS.softmax(-1)), ""),
-    (
-        lambda: classified(logits=LOGITS.softmax(-1), mode="softmax"),
-        "class_loss: logits are the softmax of some: each query's add up to 1",
-    ),
+    (lambda: classified(logits=LOGITS.softmax(-1), mode="softmax"), "some: each query's add up"),
     (lambda: classified(logits=with_nan(LOGITS, 0, 1, 2)), "class_loss: logits[0, 1, 2] is nan"),
     (lambda: classified(labels=LABELS + 1), "class_loss: labels[2] is 3; it must lie in [0, 3)"),
     (lambda: classified(labels=LABELS + 1, target_index=MATCHED.clip(max=1)), ""),
@@ -250,47 +233,29 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: localized(target_index=MATCHED + 1), "target_index[0, 2] is 3; it must lie in [0, 3"),
     (lambda: localized(quality=MATCHED - 0.5), "quality[0, 0] is -0.5; it must be finite and"),
     (lambda: localized(quality=with_nan(MATCHED.float(), 1, 1)), "quality[1, 1] is nan; it must b"),
-    (
-        lambda: localized(reference=with_nan(of_images(TRUE), 1, 2, 3)),
-        "distribution_loss: reference[1, 2] is [0.8, 0.7, 0.3, nan]; it must be finite",
-    ),
+    (lambda: localized(reference=with_nan(of_images(TRUE), 1, 2, 3)), "reference[1, 2] ... finite"),
     (lambda: localized(reference=-of_images(TRUE)), "reference[0, 0] is [-0.5, -0.5, -0.2, -0.3],"),
     (lambda: localized(target=with_nan(TRUE, 1, 0)), "target[1] is [nan, 0.4, 0.2, 0.2]; it must"),
     (lambda: localized(target=-TRUE), "target[0] is [-0.5, -0.5, -0.2, -0.3], which is inverted"),
     (lambda: localized(target=CORNERS), "target[2] is [0.65, 0.6, 0.95, 0.8], which as 'cxcywh'"),
-    (
-        lambda: localized(target=640 * TRUE),
-        "distribution_loss: reference in [0, 1] and target in pixels: they must have the same unit",
-    ),
-    (
-        lambda: localized(edges=tensor([-1.0, 1.0, 1.0])),
-        "edges[2] is 1, not more than edges[1], which is 1; edges must increase",
-    ),
+    (lambda: localized(target=640 * TRUE), "reference in [0, 1] and target in pixels: they must"),
+    (lambda: localized(edges=tensor([-1.0, 1.0, 1.0])), "edges[2] is 1, not more ... increase"),
     (lambda: localized(edges=tensor([-1.0, 0.0, NAN])), "edges[2] is [nan]; it must be finite"),
     (lambda: localized(normalizer=0), "distribution_loss: normalizer is 0; it must be more than 0"),
     (
         lambda: distilled(
-            logits=torch.stack((SIDES, with_nan(SIDES, 1, 0))),  # which is left out
+            logits=both(SIDES, with_nan(SIDES, 1, 0)),  # which is left out
             teacher=with_nan(-SIDES, 1, 0),
             confidence=with_nan(TRUE[:2, :3], 1, 0).where(MATCHED < 0, -1),
-            quality=torch.stack((MATCHED, MATCHED)).float(),
+            quality=both(MATCHED, MATCHED).float(),
         ),
         "",
     ),
-    (
-        lambda: distilled(logits=torch.stack((SIDES, with_nan(SIDES, 0, 1, 3)))),
-        "distribution_loss: logits[1, 0, 1, 3] is nan; it must be a number",
-    ),
+    (lambda: distilled(logits=both(SIDES, with_nan(SIDES, 0, 1, 3))), "logits[1, 0, 1, 3] is nan;"),
     (lambda: distilled(teacher=with_nan(SIDES, 0, 1, 3)), "teacher[0, 1, 3] is nan; it must be"),
-    (
-        lambda: distilled(teacher=torch.stack((SIDES, with_nan(SIDES, 1, 1, 0)))),
-        "teacher[1, 1, 1, 0] is nan; it must be a number",
-    ),
+    (lambda: distilled(teacher=both(SIDES, with_nan(SIDES, 1, 1, 0))), "teacher[1, 1, 1, 0] is na"),
     (lambda: distilled(confidence=MATCHED.float()), "confidence[0, 1] is -1; it must be finite"),
-    (
-        lambda: distilled(quality=torch.stack((MATCHED, -MATCHED)).float()),
-        "quality[1, 0, 2] is -2; it must be finite and not negative",
-    ),
+    (lambda: distilled(quality=both(MATCHED, -MATCHED).float()), "quality[1, 0, 2] is -2; it must"),
 ]
 
 
@@ -301,7 +266,7 @@ def test_debug_mode_looks_at_each_calls_values(call: Callable[[], Any], words: s
         if not words:
             call()
             return
-        with pytest.raises(ValueError, match=re.escape(words)):
+        with pytest.raises(ValueError, match=re.escape(words).replace(r"\.\.\.", ".*")):
             call()
     call()
 

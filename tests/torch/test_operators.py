@@ -57,8 +57,7 @@ ASSIGNERS = ("hungarian_match", "linear_sum_assignment", "max_iou_match", "task_
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["box_loss", "box_losses", "matching_cost", "pairwise_iou", *OTHER_LOSSES, *ASSIGNERS],
+    "name", ["box_loss", "box_losses", "matching_cost", "pairwise_iou", *OTHER_LOSSES, *ASSIGNERS]
 )
 def test_an_operators_parameters_are_the_functions(name: str) -> None:
     """The same names and defaults, in one order."""

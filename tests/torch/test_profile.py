@@ -43,7 +43,6 @@ of_all = lambda: detector(loss=lambda model: model().expand(3))
 detached = lambda: detector(loss=lambda model: model().detach())
 the_same = detector()
 again = lambda: the_same
-own_loss = lambda: detector(loss=lambda model: model.logits.sum())
 """
 
 
@@ -60,12 +59,6 @@ def test_says_whether_it_pays(tmp_path: Path, capsys: Any, device: torch.device)
     assert ("launches" in columns) == (device.type == "cuda")
     assert re.fullmatch(r"boxloss makes .* takes \d+ % of a step\.", last)
     assert "own criterion: warming up, 1 steps" in err.splitlines()
-
-
-def test_a_step_without_the_criterion(tmp_path: Path, capsys: Any) -> None:
-    code, out, _ = said(tmp_path, "mine.py:own_loss", capsys)
-    assert code == 0
-    assert "no criterion            not possible: boxloss replaces no loss that the st" in out
 
 
 @pytest.mark.parametrize(

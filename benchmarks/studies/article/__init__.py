@@ -416,9 +416,4 @@ def peak_of(network: Network, images: Tensor) -> int:
 
 
 VALUES = "values"
-CASES = {
-    VALUES: check_values,
-    "parts": time_parts,
-    "steps": time_steps,
-    "counts": count_parts,
-}
+CASES = {VALUES: check_values, "parts": time_parts, "steps": time_steps, "counts": count_parts}

@@ -204,12 +204,7 @@ def giou_loss(
 
 
 def ciou_loss(
-    pred: Tensor,
-    target: Tensor,
-    *,
-    target_index: Tensor,
-    weight: Tensor,
-    normalizer: Tensor,
+    pred: Tensor, target: Tensor, *, target_index: Tensor, weight: Tensor, normalizer: Tensor
 ) -> Tensor:
     other = target[target_index.clamp(min=0)]  # of those without a box the weight is 0
     return ((1 - ciou(pred, other, EPS)) * weight).sum() / normalizer

@@ -175,10 +175,4 @@ def distance_loss(distance: Tensor) -> Tensor:
     return 1 - 1 / (1 + torch.log1p(distance))
 
 
-LOSSES: dict[str, Loss] = {
-    "iou": iou,
-    "giou": giou,
-    "probiou": probiou,
-    "kld": kld,
-    "gwd": gwd,
-}
+LOSSES: dict[str, Loss] = {"iou": iou, "giou": giou, "probiou": probiou, "kld": kld, "gwd": gwd}

@@ -13,8 +13,8 @@ code comes from that with COCO's boxes, and the compiler makes what differs dyna
 In graphs has fixed shapes for 100 boxes an image, with denoising queries for as many boxes as the
 fullest image has, as without, and is compiled into CUDA graphs; captured has them, too, and is one
 graph of the whole step, with the optimizer, that nothing compiles. AdamW is the fused one. no
-criterion has the sum of all outputs in its place, so that the original less that is the criterion's
-share; Faster R-CNN, which samples by its matching, cannot go without.
+criterion has the means of all outputs in its place, so that the original less that is the
+criterion's share; Faster R-CNN, which samples by its matching, cannot go without.
 
 A compiler that fails is tried again; what it said is recorded whole. A second pass counts what a
 step asks for. A profiler may slow down what comes after it, so start the program anew for each
@@ -33,6 +33,7 @@ from typing import Any
 
 import torch
 from boxloss.torch.compat import use_boxloss
+from boxloss.torch.compat.stand_in import ImpossibleError, put_stand_ins
 from torch import Tensor, nn
 
 from ...runner.agreement import DisagreementError
@@ -110,10 +111,7 @@ class Step:
     """A training step, which gives its loss."""
 
     def __init__(
-        self,
-        case: Case,
-        change: Change,
-        compile: Callable[[nn.Module], Any] = lambda model: model,
+        self, case: Case, change: Change, compile: Callable[[nn.Module], Any] = lambda model: model
     ) -> None:
         model = case.model()
         change(case, model)
@@ -125,8 +123,11 @@ class Step:
 
     def __call__(self, batch: Batch) -> Tensor:
         torch.manual_seed(0)  # of denoising queries
+        return self._step(batch)
+
+    def _step(self, batch: Batch, cache: bool = True) -> Tensor:
         self._optimizer.zero_grad()
-        with torch.autocast(self._device, torch.bfloat16):
+        with torch.autocast(self._device, torch.bfloat16, cache_enabled=cache):
             loss = batch(self._model)
         loss.backward()
         self._optimizer.step()
@@ -145,20 +146,12 @@ class CapturedStep(Step):
             beside.wait_stream(torch.cuda.current_stream())
             with torch.cuda.stream(beside):
                 for _ in range(3):
-                    self._step(batch)
+                    self._step(batch, cache=False)
             torch.cuda.current_stream().wait_stream(beside)
             with torch.cuda.graph(self._graph):
-                self._loss = self._step(batch)
+                self._loss = self._step(batch, cache=False)
         self._graph.replay()
         return self._loss
-
-    def _step(self, batch: Batch) -> Tensor:
-        self._optimizer.zero_grad()
-        with torch.autocast("cuda", torch.bfloat16, cache_enabled=False):
-            loss = batch(self._model)
-        loss.backward()
-        self._optimizer.step()
-        return loss.detach()
 
 
 def as_it_is(case: Case, model: nn.Module) -> None:
@@ -174,9 +167,12 @@ def vectorized(case: Case, model: nn.Module) -> None:
 
 
 def without_criterion(case: Case, model: nn.Module) -> None:
-    if case.detector.drop is None:
-        raise UnavailableError(f"{case.name} cannot go without its criterion")
-    case.detector.drop(model)
+    with_boxloss(case, model)
+    try:
+        with torch.autocast(case.run.device.type, torch.bfloat16):
+            put_stand_ins(model, case.batch())
+    except ImpossibleError as error:
+        raise UnavailableError(error) from error
 
 
 def load(case: Case, change: Change) -> Call:

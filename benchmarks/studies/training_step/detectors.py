@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The detectors: how to make one of its real size with random weights, how to call it with images
-and ground truth, and how to take its criterion out.
+"""The detectors: how to make one of its real size with random weights, and how to call it with
+images and ground truth.
 
 transformers (5.17 and 5.23) looks for `stage.1` where the names have `stages.1`, and so freezes all
 of DETR's and Deformable DETR's ResNet. Here stages 2 to 4 are trained, as their authors do; stem,
@@ -20,7 +20,7 @@ import torch
 from boxloss.torch.compat import FixedTargets, pad_batch, use_boxloss
 from boxloss.torch.compat.replace import qualified_name
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
 from ...common.losses import isolate_ultralytics
 from ...runner.run import UnavailableError
@@ -37,7 +37,6 @@ Batch = Callable[[nn.Module], Tensor]  # the sum of a model's losses on it
 class Detector:
     make: Callable[[int], nn.Module]  # for images of this side
     batch: Callable[[list[Tensor], list[Tensor], list[Tensor]], Batch]  # images, boxes, labels
-    drop: Callable[[nn.Module], None] | None  # takes the criterion out
     size: tuple[int, int]  # images, and their side in pixels
     quick: tuple[int, int]
     use_boxloss: Callable[[nn.Module], Any] = use_boxloss
@@ -92,14 +91,6 @@ def fixed_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor])
     return lambda model: model(pixel_values=pixels, labels=wanted).loss
 
 
-def detr_without_criterion(model: Any) -> None:
-    def outputs(logits: Tensor, *others: Any, **named: Any) -> tuple[Tensor, None, None]:
-        tensors = [each for each in tree_leaves((others, named)) if isinstance(each, Tensor)]
-        return sum(_sum(each) for each in tensors if each.requires_grad), None, None
-
-    model.loss_function = outputs
-
-
 def yolo(kind: str, file: str, **options: Any) -> Callable[[int], nn.Module]:
     def make(side: int) -> nn.Module:
         isolate_ultralytics()
@@ -138,24 +129,11 @@ def oriented_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tenso
     return yolo_batch(images, turned, labels)
 
 
-def yolo_without_criterion(model: Any) -> None:
-    def outputs(preds: Any, batch: Any) -> tuple[Tensor, None]:
-        return sum(
-            _sum(preds[name]) for name in ("boxes", "scores", "angle") if name in preds
-        ), None
-
-    model.criterion = outputs
-
-
 def faster_rcnn(side: int) -> nn.Module:
     from torchvision.models.detection import fasterrcnn_resnet50_fpn
 
     return fasterrcnn_resnet50_fpn(
-        weights=None,
-        weights_backbone=None,
-        num_classes=CLASSES + 1,
-        min_size=side,
-        max_size=side,
+        weights=None, weights_backbone=None, num_classes=CLASSES + 1, min_size=side, max_size=side
     )
 
 
@@ -233,14 +211,6 @@ def box_and_mask_batch(images: list[Tensor], boxes: list[Tensor], labels: list[T
     return detr_batch(images, boxes, labels, masks=ellipses(images, boxes))
 
 
-def segmenter_without_criterion(model: Any) -> None:
-    def outputs(*given: Any, **named: Any) -> dict[str, Tensor]:
-        tensors = [x for x in tree_leaves((given, named)) if isinstance(x, Tensor)]
-        return {"all": sum(_sum(x) for x in tensors if x.requires_grad)}
-
-    model.get_loss_dict = outputs
-
-
 class RfDetr(nn.Module):
     """A model of rfdetr, and its criterion, as its trainer makes them."""
 
@@ -268,26 +238,11 @@ def rf_detr_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor
     return lambda model: model(samples, targets)
 
 
-def rf_detr_without_criterion(model: Any) -> None:
-    def outputs(found: dict[str, Any], targets: Any) -> dict[str, Tensor]:
-        layers = [found, *found["aux_outputs"], found["enc_outputs"]]
-        named = ("pred_logits", "pred_boxes")
-        return {"all": sum(_sum(layer[name]) for layer in layers for name in named)}
-
-    outputs.weight_dict = {"all": 1}  # type: ignore[attr-defined]
-    del model.criterion
-    model.criterion = outputs
-
-
 def compiled_rf_detr(model: Any) -> Any:
     model.model = torch.compile(model.model)
     model.criterion.matcher.enable_compiled_l1_cost()
     model.criterion.enable_compiled_detection_losses()
     return model
-
-
-def _sum(value: Tensor) -> Tensor:
-    return value.float().sum()
 
 
 # --- What a good engineer does without boxloss: a model's criterion in vectorized plain torch ---
@@ -334,9 +289,7 @@ def in_float32(criterion: Callable[..., Any]) -> Callable[..., Any]:
 
 DETECTORS = {
     **{
-        name: Detector(
-            make, detr_batch, detr_without_criterion, (16, 640), (2, 256), fixed=fixed_batch
-        )
+        name: Detector(make, detr_batch, (16, 640), (2, 256), fixed=fixed_batch)
         for name, make in (
             ("DETR-R50", detr("Detr", STAGES[3:])),
             ("Deformable-DETR-R50", detr("DeformableDetr", STAGES[1:])),
@@ -347,21 +300,20 @@ DETECTORS = {
     "RF-DETR-M": Detector(
         RfDetr,
         rf_detr_batch,
-        rf_detr_without_criterion,
         (16, 576),
         (2, 128),
         use_boxloss=lambda model: use_boxloss(model.criterion),
         compile=compiled_rf_detr,
     ),
     **{
-        name: Detector(make, batch, yolo_without_criterion, (16, 640), (2, 128), fixed=fixed)
+        name: Detector(make, batch, (16, 640), (2, 128), fixed=fixed)
         for name, make, batch, fixed in (
             ("YOLO11m", yolo("DetectionModel", "yolo11m.yaml"), yolo_batch, fixed_yolo_batch),
             ("YOLO11m-obb", yolo("OBBModel", "yolo11m-obb.yaml"), oriented_batch, None),
         )
     },
     **{
-        name: Detector(segmenter(kind), mask_batch, segmenter_without_criterion, (16, 640), (2, 64))
+        name: Detector(segmenter(kind), mask_batch, (16, 640), (2, 64))
         for name, kind in (
             ("Mask2Former Swin-T", "Mask2Former"),
             ("MaskFormer Swin-T", "MaskFormer"),
@@ -369,11 +321,11 @@ DETECTORS = {
         )
     },
     **{
-        name: Detector(make, box_and_mask_batch, detr_without_criterion, size, quick)
+        name: Detector(make, box_and_mask_batch, size, quick)
         for name, make, size, quick in (
             ("DETR-R50 with masks", detr("Detr", STAGES, "Segmentation"), (16, 640), (2, 64)),
             ("RF-DETR-Seg-M", rf_detr_segmenter, (8, 432), (2, 192)),
         )
     },
-    "Faster R-CNN R50": Detector(faster_rcnn, faster_rcnn_batch, None, (4, 800), (2, 128)),
+    "Faster R-CNN R50": Detector(faster_rcnn, faster_rcnn_batch, (4, 800), (2, 128)),
 }
