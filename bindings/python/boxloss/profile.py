@@ -110,10 +110,19 @@ class FixedShapes(nn.Module):
         self.run = torch.compile(model, mode="reduce-overhead") if on_gpu else model
         self.batches: dict[int, Any] = {}
 
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(super().__getattr__("model"), name)
+
     def forward(self, *given: Any, **options: Any) -> Any:
         key = id(options.get("labels", given[0] if given else None))
         if key not in self.batches:
-            self.batches[key] = self._fixed(given, options), given, options
+            try:
+                self.batches[key] = self._fixed(given, options), given, options
+            except (TypeError, ValueError) as error:
+                raise ImpossibleError(f"not possible: {error}") from error
         (given, options), *_ = self.batches[key]
         return self.run(*given, **options)
 
@@ -132,10 +141,7 @@ class FixedShapes(nn.Module):
         if self.batches:
             return
         fewest = None if denoising_boxes is None else max(1, denoising_boxes)
-        try:
-            use_boxloss(self.model, max_boxes=self.max_boxes, denoising_boxes=fewest)
-        except (TypeError, ValueError) as error:
-            raise ImpossibleError(f"not possible: {error}") from error
+        use_boxloss(self.model, max_boxes=self.max_boxes, denoising_boxes=fewest)
 
 
 def variants(max_boxes: int | None) -> dict[str, Change]:
@@ -193,6 +199,8 @@ def warm_step(
     say(f"{name}: warming up, {warmup} steps")
     for _ in range(warmup):
         step()
+    if isinstance(called, FixedShapes) and not called.batches:
+        raise ImpossibleError("not possible: the step calls parts of the model, not the model")
     return step, device
 
 

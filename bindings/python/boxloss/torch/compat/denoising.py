@@ -19,6 +19,7 @@ from .replace import qualified_name
 from .targets import FixedTargets
 
 NAME = "get_contrastive_denoising_training_group"
+ORIGINAL = "_boxloss_original"  # an attribute of what stands in its place
 LIMIT = "_boxloss_denoising_boxes"  # an attribute of a model's embedding of denoising queries
 
 Queries = tuple[Tensor, Tensor, Tensor, dict[str, Any]] | tuple[None, None, None, None]
@@ -49,17 +50,20 @@ def denoising_pairs(noise: dict[str, Any], truth: GroundTruth, layers: int) -> T
 def fix_denoising(model: Any, limit: int) -> Iterator[Swapped]:
     """A model that calls NAME takes FixedTargets from then on, with queries for `limit` boxes of
     each image."""
-    names = inspect.unwrap(type(model.model).forward).__globals__
-    if NAME not in names:
-        raise ValueError(f"{qualified_name(type(model.model))}.forward does not call {NAME}")
+    core = getattr(model.model, "_orig_mod", model.model)  # compiled
+    forwards = [vars(kind)["forward"] for kind in type(core).__mro__ if "forward" in vars(kind)]
+    all_names = [inspect.unwrap(each).__globals__ for each in forwards]
+    names = next((each for each in all_names if NAME in each), None)
+    if names is None:
+        raise ValueError(f"{qualified_name(type(core))}.forward does not call {NAME}")
     called = names[NAME]
-    theirs = getattr(called, "original", called)
+    theirs = getattr(called, ORIGINAL, called)
     if model.config.num_denoising <= 0:
         return
     _compare(theirs, model)
     if called is theirs:
         names[NAME] = either(theirs)
-    embedding = model.model.denoising_class_embed
+    embedding = core.denoising_class_embed
     setattr(embedding, LIMIT, limit)
     ours = f"{qualified_name(_queries)}, for {limit} boxes of an image"
     yield (qualified_name(theirs), ours), lambda: delattr(embedding, LIMIT)
@@ -93,14 +97,13 @@ def either(theirs: Callable[..., Any]) -> Callable[..., Any]:
             raise ValueError(
                 "labels is FixedTargets; this model takes them by use_boxloss(model, max_boxes=…)"
             )
-        return _queries(theirs, targets, limit, *options)
+        return _queries(targets, limit, *options)
 
-    called.original = theirs  # type: ignore[attr-defined]
+    setattr(called, ORIGINAL, theirs)
     return called
 
 
 def _queries(
-    theirs: Any,
     targets: FixedTargets,
     limit: int,
     num_classes: int,
@@ -117,7 +120,8 @@ def _queries(
     """
     if num_denoising_queries <= 0:
         return None, None, None, None
-    boxes, labels, offsets = targets.boxes, targets.class_labels, targets.offsets
+    labels, offsets = targets.class_labels, targets.offsets
+    boxes = targets.boxes.to(torch.get_default_dtype())  # as the original's
     groups = max(num_denoising_queries // limit, 1)
     row = offsets[:-1, None] + torch.arange(limit, device=boxes.device)
     is_box = row < offsets[1:, None]
@@ -138,8 +142,8 @@ def _queries(
         noise = (torch.rand_like(boxes) + is_negative) * sign
         corners = (corners + noise * (sides * 0.5).tile(2) * box_noise_scale).clamp(0, 1)
         low, high = corners.split(2, -1)
-        boxes = torch.cat(((low + high) / 2, high - low), -1)
-        boxes = theirs.__globals__["inverse_sigmoid"](boxes)
+        boxes = torch.cat(((low + high) / 2, high - low), -1).clamp(0, 1)
+        boxes = (boxes.clamp(min=1e-5) / (1 - boxes).clamp(min=1e-5)).log()
 
     # Denoising queries see those of their group, and the others; these see no denoising query.
     group = torch.arange(copies * limit, device=boxes.device) // (2 * limit)
@@ -161,7 +165,7 @@ def _compare(theirs: Callable[..., Any], model: Any) -> None:
         *wanted, about = theirs(labels, *options, *more)
         torch.manual_seed(0)
         targets = FixedTargets.of(labels, max_boxes=max(counts))
-        *ours, same = _queries(theirs, targets, max(counts), *options, *more)
+        *ours, same = _queries(targets, max(counts), *options, *more)
     differs = any(about[name] != value for name, value in (same or {}).items())
     for one, other in zip(ours, wanted, strict=True):
         differs |= one is None or not torch.equal(one, other)

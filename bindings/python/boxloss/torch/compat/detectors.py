@@ -91,8 +91,8 @@ def use_boxloss(
         check: False replaces without comparing.
         max_boxes: of an image: ground truth may then be `FixedTargets.of(labels, max_boxes=…)`, so
             that all shapes are the same in each step. Denoising queries are for so many boxes, too.
-        denoising_boxes: or for so many. Fewer leave room for more groups of these queries; boxes
-            behind them get none.
+        denoising_boxes: or for so many, in models that have such queries. Fewer leave room for more
+            groups of them; boxes behind them get none. They are compared whatever `check` says.
 
     Returns:
         What was replaced by what, and a way back.

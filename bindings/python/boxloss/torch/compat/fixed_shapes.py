@@ -3,7 +3,6 @@
 """Batches whose ground truth has as many rows in each step, so that a graph can repeat the step."""
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
 from typing import Any
 
 import torch
@@ -12,10 +11,9 @@ from torch.nn import functional
 from torch.utils._pytree import tree_leaves
 from torch.utils.data import default_collate
 
-from ..arguments import whole
-from ..collate import on_host
+from ..arguments import check_tensors, whole
 from . import faults
-from .targets import FixedTargets, kept_boxes
+from .targets import FixedTargets, kept_rows
 
 
 def collate_fixed(
@@ -27,8 +25,9 @@ def collate_fixed(
 ) -> dict[str, Any]:
     """A batch of transformers' samples whose "labels" are FixedTargets; all else is stacked.
 
-    By functools.partial it is the collate_fn of a DataLoader, or the data_collator of a Trainer.
-    Options and errors are those of `FixedTargets.of`.
+    By functools.partial it is the collate_fn of a DataLoader, or the data_collator of a Trainer,
+    which can compute metrics from lists alone. A last batch of fewer images has other shapes: drop
+    it. Options and errors are those of `FixedTargets.of`.
     """
     labels = FixedTargets.of(
         [each["labels"] for each in samples],
@@ -45,26 +44,30 @@ def pad_batch(
 ) -> dict[str, Any]:
     """Ultralytics' batch with as many rows of ground truth in each step.
 
-    For a trainer's preprocess_batch, before anything is moved to the device. Rows behind the last
-    image's are zeros, of the last image, and "offsets" (images + 1) says where each image's begin.
-    Options and errors are those of `FixedTargets.of`.
+    For a trainer's preprocess_batch, before anything is moved to the device, of YOLOs with an angle
+    or without. Rows behind the last image's are zeros, of the last image, and "offsets" (images +
+    1) says where each image's begin. Options and errors are those of `FixedTargets.of`.
     """
     names, images = ("batch_idx", "cls", "bboxes"), len(batch["img"])
-    most, image = whole(max_boxes, "max_boxes"), batch["batch_idx"].flatten()
-    if (image.diff() < 0).any() or not ((image >= 0) & (image < images)).all():
-        raise ValueError(f"batch_idx must lie in [0, {images}), and not decrease")
-    given = [batch[name].split(image.long().bincount(minlength=images).tolist()) for name in names]
-    rows = []
-    for b, of_image in enumerate(zip(*given, strict=True)):
-        kept = kept_boxes(most, f"image {b}", of_image[2], drop_smallest)
-        rows.append([each[kept] for each in of_image])
-    offsets = on_host(accumulate((len(each) for each, *_ in rows), initial=0), image.device)
-    offsets = offsets.to(image.device)
-    index, labels, boxes = (torch.cat(each) for each in zip(*rows, strict=True))
-    faults.check(faults.Rows(boxes, labels.flatten().long(), offsets, "cls", num_classes, True))
+    if "offsets" in batch:
+        raise ValueError('batch has "offsets": it has fixed shapes already')
+    given = {name: batch[name] for name in names}
+    check_tensors("batch", **given)
+    index, labels, boxes = given.values()
+    counts = index.numel(), labels.numel(), len(boxes)
+    if len({*counts}) > 1:
+        raise ValueError("batch_idx, cls and bboxes have {}, {} and {} rows".format(*counts))
+    index, classes = index.flatten(), labels.flatten().long()
+    firsts = torch.arange(images + 1, device=index.device, dtype=index.dtype)
+    offsets = torch.searchsorted(index, firsts)
+    faults.check(faults.Rows(boxes, classes, offsets, "cls", num_classes, True, index))
+    most = whole(max_boxes, "max_boxes", least=1)
+    of_images = index.long().bincount(minlength=images).tolist()
+    kept = kept_rows(most, "image {}", boxes, of_images, drop_smallest)
+    index, labels, boxes = (each[kept.row] for each in (index, labels, boxes))
     free = most * images - len(boxes)
     index = functional.pad(index, (0, free), value=images - 1)
-    fixed = {"batch_idx": index, "offsets": offsets}
+    fixed = {"batch_idx": index, "offsets": kept.offsets}
     for name, each in (("cls", labels), ("bboxes", boxes)):
         fixed[name] = torch.cat((each, each.new_zeros(free, *each.shape[1:])))
     return {**batch, **fixed}
@@ -72,12 +75,26 @@ def pad_batch(
 
 def in_fixed_shapes(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Of a criterion, which has them as lists: the same in fixed shapes."""
-    if "labels" in arguments:
-        labels = arguments["labels"]
-        most = max(1, *(len(each["boxes"]) for each in labels))
-        return {**arguments, "labels": FixedTargets.of(labels, max_boxes=most)}
+    if "batch" not in arguments:
+        name = "labels" if "labels" in arguments else "targets"
+        lists = arguments[name]
+        most = max(1, *(len(each["boxes"]) for each in lists))
+        if name == "targets":
+            return {**arguments, name: _with_valid(lists, most)}
+        return {**arguments, name: FixedTargets.of(lists, max_boxes=most)}
     outputs = next(each for each in tree_leaves(arguments["preds"]) if isinstance(each, Tensor))
     batch = arguments["batch"]
     most = max(1, len(batch["bboxes"]))
-    fixed = pad_batch({**batch, "img": outputs}, max_boxes=most)
-    return {**arguments, "batch": fixed}
+    return {**arguments, "batch": pad_batch({**batch, "img": outputs}, max_boxes=most)}
+
+
+def _with_valid(targets: Sequence[Mapping[str, Tensor]], most: int) -> list[dict[str, Tensor]]:
+    """As rfdetr's pad_targets_to."""
+    return [
+        {
+            "boxes": functional.pad(each["boxes"], (0, 0, 0, most - len(each["boxes"]))),
+            "labels": functional.pad(each["labels"], (0, most - len(each["labels"]))),
+            "valid": torch.arange(most, device=each["boxes"].device) < len(each["boxes"]),
+        }
+        for each in targets
+    ]

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any
+from itertools import accumulate
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -35,12 +36,19 @@ class FixedTargets:
     """
 
     def __init__(self, boxes: Tensor, class_labels: Tensor, offsets: Tensor) -> None:
-        """Raises ValueError: labels that are not as many as boxes. TypeError: boxes that are no
-        floating-point numbers of 16 bits or more."""
-        if len(boxes) != len(class_labels):
-            raise ValueError(f"targets has {len(class_labels)} class_labels, {len(boxes)} boxes")
+        """Raises ValueError: shapes that do not fit. TypeError: boxes that are no floating-point
+        numbers of 16 bits or more; labels or offsets that are no integers."""
+        shapes = [tuple(each.shape) for each in (boxes, class_labels, offsets)]
+        if shapes[0] != (len(boxes), 4) or shapes[1] != (len(boxes),) or len(shapes[2]) != 1:
+            raise ValueError(
+                "boxes, class_labels and offsets have shapes {}, {} and {}; they must have (T, 4), "
+                "(T) and (images + 1)".format(*shapes)
+            )
         if not boxes.is_floating_point() or boxes.itemsize == 1:
             raise TypeError(f"boxes is {boxes.dtype}; it must be a floating-point dtype")
+        for name, each in (("class_labels", class_labels), ("offsets", offsets)):
+            if each.is_floating_point() or each.dtype == torch.bool:
+                raise TypeError(f"{name} is {each.dtype}; it must be an integer dtype")
         numbers = boxes.flatten().clone().view(torch.int64)
         self._packed = torch.cat([numbers, class_labels.long(), offsets.long()])
         self._rows, self._dtype = len(boxes), boxes.dtype
@@ -66,7 +74,7 @@ class FixedTargets:
         return iter((self.boxes, self.class_labels, self.offsets))
 
     def to(self, device: Any, non_blocking: bool = False) -> FixedTargets:
-        return self._with(self._packed.to(device, non_blocking=non_blocking))
+        return self._with(self._packed.to(device=device, non_blocking=non_blocking))
 
     def pin_memory(self, device: Any = None) -> FixedTargets:
         return self._with(self._packed.pin_memory())
@@ -101,30 +109,44 @@ class FixedTargets:
         """
         if (rows is None) == (max_boxes is None):
             raise TypeError("one of rows and max_boxes must be given")
+        truth = ground_truth_of(labels, "class_labels", num_labels, has_sizes=True)
+        given, classes, offsets = truth.checked(truth.boxes), truth.labels, truth.offsets
         if max_boxes is not None:
             most = whole(max_boxes, "max_boxes")
-            labels = [
-                {name: given[name][kept] for name in ("boxes", "class_labels")}
-                for b, given in enumerate(labels)
-                for kept in [kept_boxes(most, f"labels[{b}]", given["boxes"], drop_smallest)]
-            ]
+            kept = kept_rows(most, "labels[{}]", given, truth.counts, drop_smallest)
+            given, classes, offsets = given[kept.row], classes[kept.row], kept.offsets
             rows = most * len(labels)
         rows = whole(rows, "rows")
-        truth = ground_truth_of(labels, "class_labels", num_labels, has_sizes=True)
-        free = rows - len(truth.boxes)
+        free = rows - len(given)
         if free < 0:
-            raise ValueError(f"labels has {len(truth.boxes)} boxes; rows is {rows}")
-        boxes = functional.pad(truth.boxes, (0, 0, 0, free))
-        return FixedTargets(boxes, functional.pad(truth.labels, (0, free)), truth.offsets)
+            raise ValueError(f"labels has {len(given)} boxes; rows is {rows}")
+        boxes = functional.pad(given, (0, 0, 0, free))
+        return FixedTargets(boxes, functional.pad(classes, (0, free)), offsets)
 
 
-def kept_boxes(most: int, image: str, boxes: Tensor, drops_smallest: bool) -> Any:
-    """Of an image's boxes, cxcywh."""
-    if len(boxes) <= most:
-        return slice(None)
-    if not drops_smallest:
-        raise ValueError(f"{image} has {len(boxes)} boxes; max_boxes is {most}")
-    return boxes[:, 2:4].prod(1).topk(most).indices.sort().values
+class Kept(NamedTuple):
+    """Of a list of boxes: rows that are kept, and where each image's begin then."""
+
+    row: Any
+    offsets: Tensor
+
+
+def kept_rows(
+    most: int, image: str, boxes: Tensor, counts: Sequence[int], drop_smallest: bool
+) -> Kept:
+    """At most so many of each image; `image` is its name in errors. Boxes are cxcywh."""
+    rows = []
+    for b, of_image in enumerate(boxes.split([*counts])):
+        count, first = len(of_image), sum(counts[:b])
+        if count > most and not drop_smallest:
+            raise ValueError(f"{image.format(b)} has {count} boxes; max_boxes is {most}")
+        kept = torch.arange(count, device=boxes.device)
+        if count > most:
+            kept = of_image[:, 2:4].prod(1).topk(most).indices.sort().values
+        rows.append(first + kept)
+    offsets = on_host(accumulate(map(len, rows), initial=0), boxes.device)
+    row = torch.cat(rows) if rows else slice(None)
+    return Kept(row, offsets.to(boxes.device, non_blocking=True))
 
 
 Targets = Sequence[Mapping[str, Tensor]]

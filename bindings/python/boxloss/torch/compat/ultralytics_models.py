@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import torch
 from torch import Tensor
 from ultralytics.engine.model import Model
 from ultralytics.utils import DEFAULT_CFG_DICT, LOGGER
@@ -79,15 +80,9 @@ def family(
     return Family(replace, cases, parts, losses_of, oldest, fix)
 
 
-def make_criterion(model: Any, limit: int) -> Iterator[Swapped]:
-    """For Family.fix. Made in a graph, its tensors would be the next step's, too."""
-    if getattr(model, "criterion", None) is None and hasattr(model.args, "box"):
-        model.criterion = model.init_criterion()
-    yield from ()
-
-
 def _with_heads(kind: Any, replaced: Callable[[Any], Any], module: str) -> type:
-    def init_criterion(self: Any) -> Any:
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def init_criterion(self: Any) -> Any:  # in a graph its tensors would be the next step's, too
         return replaced(kind.init_criterion(self))
 
     return type(kind.__name__, (kind,), {"init_criterion": init_criterion, "__module__": module})

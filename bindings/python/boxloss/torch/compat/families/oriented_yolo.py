@@ -20,10 +20,11 @@ from ultralytics.utils.tal import RotatedTaskAlignedAssigner
 
 from ...rotated_box_loss import rotated_box_loss
 from .. import yolo
+from ..family import nothing
 from ..faults import GroundTruth
 from ..made_up import MadeUp, cases_of
 from ..proof import Case
-from ..ultralytics_models import check_classes, family, make_criterion
+from ..ultralytics_models import check_classes, family
 from ..yolo_batches import STRIDES, made_up, scattered
 
 check_parts = partial(
@@ -130,4 +131,4 @@ def cases(model: Any) -> Iterator[Case]:
 
 
 OLDEST = 8, 4, 130  # whose criterion is today's
-FAMILY = family((OBBModel,), OrientedLoss, check_parts, cases, yolo.PARTS, OLDEST, make_criterion)
+FAMILY = family((OBBModel,), OrientedLoss, check_parts, cases, yolo.PARTS, OLDEST, nothing)

@@ -34,7 +34,7 @@ from ..criterion import (
     pair_losses,
     unweighted,
 )
-from ..family import Family, Swapped, swap
+from ..family import Family, Swapped, nothing, swap
 from ..faults import GroundTruth
 from ..made_up import MadeUp, cases_of
 from ..parts import Parts, check_class, check_methods
@@ -181,4 +181,4 @@ def losses_of(criterion: Any, in_training: bool, **made: Any) -> Any:
         return criterion(**made)
 
 
-FAMILY = Family(replace, cases, PARTS, losses_of)
+FAMILY = Family(replace, cases, PARTS, losses_of, fix=nothing)

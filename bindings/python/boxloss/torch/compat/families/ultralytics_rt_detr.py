@@ -97,6 +97,8 @@ class DetectionLoss(RTDETRDetectionLoss):
 
 def ground_truth(batch: dict[str, Any], classes: int) -> GroundTruth:
     """A batch is a list already, image after image."""
+    if "offsets" in batch:
+        raise ValueError("batch is pad_batch's; this criterion counts boxes on the host")
     boxes, labels, counts = batch["bboxes"], batch["cls"], batch["gt_groups"]
     check_tensors("batch", bboxes=boxes, cls=labels)
     if not len(boxes) == len(labels) == sum(counts):
