@@ -41,11 +41,8 @@ SUITE = "tests/conformance/boxloss_conformance"
 LONGEST_SECONDS = 3600  # of a part
 # Processes of pytest share the cores, JAX leaves the others some memory, and no test of a GPU is
 # left out in silence (tests/torch/conftest.py).
-ENVIRONMENT = {
-    "OMP_NUM_THREADS": "1",
-    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
-    "BOXLOSS_TEST_GPU": "1",
-}
+ENVIRONMENT = {"OMP_NUM_THREADS": "1", "BOXLOSS_TEST_GPU": "1"}
+ENVIRONMENT |= {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
 SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)")
 
 

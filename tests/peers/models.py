@@ -12,13 +12,13 @@ import small_masks
 import small_torchvision
 import torch
 from boxloss.torch.compat.versions import is_before
+from called import Called
 from combinations import long_but
 from small_detrs import SMALL
 from small_yolos import KINDS, random_batch
 from small_yolos import small_model as small_yolo
 from surroundings import moved
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from ultralytics_rt_detr import small_model as small_rt_detr
 
 from examples import faster_rcnn, fcos, retinanet
@@ -132,23 +132,8 @@ def loss(name: str, model: nn.Module) -> float:
     return value.item()
 
 
-class Operators(TorchDispatchMode):
-    """boxloss' that are called."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.names: set[str] = set()
-
-    def __torch_dispatch__(
-        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        if function.namespace == "boxloss":
-            self.names.add(function.name())
-        return function(*args, **(kwargs or {}))
-
-
 def calls(model: nn.Module, name: str) -> set[str]:
     """boxloss' operators in a training step."""
-    with Operators() as operators:
+    with Called() as called:
         loss(name, model)
-    return operators.names
+    return called.ours

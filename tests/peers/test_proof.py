@@ -16,8 +16,9 @@ from unittest.mock import patch
 import pytest
 import torch
 from boxloss.torch.compat import proof, use_boxloss
+from called import Called
 from combinations import long_but
-from models import MODELS, Operators, calls, each_model, loss, made, mostly_long
+from models import MODELS, calls, each_model, loss, made, mostly_long
 from torch import Tensor, distributed, nn
 from torchvision.models.detection._utils import Matcher
 from torchvision.models.detection.fcos import FCOSHead
@@ -40,9 +41,9 @@ def test_compares_both(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are ten times nearer to each other than is asked."""
     model = made(name)
     monkeypatch.setattr(proof, "CLOSE", proof.CLOSE / 10)
-    with Operators() as operators:
+    with Called() as called:
         use_boxloss(model)
-    assert operators.names
+    assert called.ours
 
 
 FAMILIES = {
@@ -312,9 +313,9 @@ if "YOLO11-seg" in MODELS:
             model.args.overlap_mask = False
             if name == "YOLO11-pose":
                 model.model[-1].kpt_shape = [4, 2]
-            with Operators() as operators:
+            with Called() as called:
                 use_boxloss(model)
-            assert operators.names
+            assert called.ours
 
     @pytest.mark.parametrize("kind", ["Seg", "Pose"])
     def test_assigners_that_compare_masks_or_keypoints(kind: str) -> None:

@@ -14,12 +14,15 @@ class Called(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.ours: set[str] = set()
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
         if function is not torch.ops.aten.lift_fresh.default:
             self.calls.append((function.overloadpacket.__name__, kwargs or {}))
+        if function.namespace == "boxloss":
+            self.ours.add(function.name())
         return function(*args, **(kwargs or {}))
 
     @property

@@ -211,7 +211,7 @@ BY_CHECK: dict[str, list[Refused]] = {
         bad_shape(f"{BY_IMAGE}5)", ROTATED["lengths"], pred=(5, 5)),
         bad_shape("with offsets it must be (boxes of all", ROTATED["offsets"], target=(1, 5, 5)),
         bad_shape("it must be [3, 5], pred's without the 5", ROTATED["mask"], mask=(5,)),
-        bad("target has shape [12, 5]; it must be [10, ", ROTATED["indices"], target_index=None),
+        bad("target has shape [12, 5]; it must be [10, 5]", ROTATED["indices"], target_index=None),
     ],
     "matching_cost": [
         bad("focal_gamma is -0.5; it must be >= 0", focal_gamma=-0.5),  # core's

@@ -344,11 +344,8 @@ def draw_steps(panel: Any, timed: Any, bars: list[str]) -> None:
     for row in timed.itertuples():
         middle, low, high = (each / 1000 for each in (row.median, row.low, row.high))
         place, spread = bars.index(row.variant), [[middle - low], [high - middle]]
-        style = {
-            "color": getattr(drawing, BARS[row.variant]),
-            "ecolor": drawing.DARK,
-            "height": 0.68,
-        }
+        colour = getattr(drawing, BARS[row.variant])
+        style = {"color": colour, "ecolor": drawing.DARK, "height": 0.68}
         drawn = panel.barh(place, middle, xerr=spread, **style)
         panel.bar_label(drawn, [drawing.number(middle)], padding=3, fontsize=8)
     panel.set_yticks(range(len(bars)), bars)
