@@ -83,6 +83,8 @@ sections := $(if $(own_goals),build) \
 has_catch2 := tools/install_system_packages --has catch2
 with_catch2 = if $(has_catch2); then $(1); else echo 'SKIPPED: $@: there is no Catch2 3 here'; fi
 tests_option := -DBOXLOSS_TESTS=$$($(has_catch2) && echo ON || echo OFF)
+# A third of what the C++ tests would take.
+gpu_on_host = -DBOXLOSS_GPU_ON_HOST=$(if $(NIGHTLY)$(CI),ON,OFF)
 
 folders := $(wildcard core backends bindings tests examples benchmarks docs cmake)
 sources = $(shell find CMakeLists.txt pyproject.toml core backends bindings cmake -not -path '*__pycache__*')
@@ -109,7 +111,7 @@ demo: package ## train a small face detector, and time this loss and the usual o
 	@tools/stages table
 
 test: test-core test-python ## the C++ and the Python tests, but for those that take long
-	@echo 'SKIPPED: what takes long, and sanitizers (make test-all); other compilers, the wheel, JAX, the detectors, the site (make nightly)'
+	@echo 'SKIPPED: what takes long, the GPU kernels on the host, and sanitizers (make test-all); other compilers, the wheel, JAX, the detectors, the site (make nightly)'
 	@tools/stages table
 
 test-all: export NIGHTLY := yes
@@ -175,7 +177,7 @@ test-python: package ## the Python tests
 	$(PYTHON) -m pytest --numprocesses 2 --dist loadfile $(if $(NIGHTLY),,-m 'not long')  # each has torch's threads, and its share of the GPU
 
 build: ready ## the C++ library and its tests, in build/
-	$(with_ccache) cmake --preset cpu $(tests_option) -B $(build_folder) -DBACKEND='$(backend_list)' -DBUILD_SHARED_LIBS=ON
+	$(with_ccache) cmake --preset cpu $(tests_option) $(gpu_on_host) -B $(build_folder) -DBACKEND='$(backend_list)' -DBUILD_SHARED_LIBS=ON
 	cmake --build $(build_folder)
 
 # A folder of links to the sources and the build, and a .pth file that adds this folder to .venv's path. The links are
