@@ -167,7 +167,7 @@ test-wheel: ready ## a wheel for the oldest and the newest torch, TORCHES="..." 
 # An environment of its own, of some 6 GB, and the sdist built in it, from what is there alone: the newest torch, who wants
 # it, and JAX.
 test-peers: .venv-peers/.boxloss ## the examples and adapters, each beside the detector that it is for, and JAX
-	$(offline) $(peers_python) -m pytest --numprocesses 2 --dist loadfile $(if $(NIGHTLY),,-m 'not long') tests/peers tests/jax
+	$(offline) OMP_NUM_THREADS=1 $(peers_python) -m pytest --numprocesses 2 --dist loadfile $(if $(NIGHTLY),,-m 'not long') tests/peers tests/jax
 
 test-older-peers: .venv-peers/.boxloss ## use_boxloss in older versions of transformers and Ultralytics
 	$(offline) tools/test_older_peers .venv-peers/bin/python
