@@ -22,8 +22,6 @@ NAME = "get_contrastive_denoising_training_group"
 ORIGINAL = "_boxloss_original"  # an attribute of what stands in its place
 LIMIT = "_boxloss_denoising_boxes"  # an attribute of a model's embedding of denoising queries
 
-Queries = tuple[Tensor, Tensor, Tensor, dict[str, Any]] | tuple[None, None, None, None]
-
 
 def denoising_pairs(noise: dict[str, Any], truth: GroundTruth, layers: int) -> Tensor:
     """For get_cdn_matched_indices: (layers, images, queries), rows of the ground truth, or -1.
@@ -60,10 +58,10 @@ def fix_denoising(model: Any, limit: int) -> Iterator[Swapped]:
     theirs = getattr(called, ORIGINAL, called)
     if model.config.num_denoising <= 0:
         return
-    _compare(theirs, model)
+    embedding = core.denoising_class_embed
+    _compare(theirs, model, embedding)
     if called is theirs:
         names[NAME] = either(theirs)
-    embedding = core.denoising_class_embed
     setattr(embedding, LIMIT, limit)
     ours = f"{qualified_name(_queries)}, for {limit} boxes of an image"
     yield (qualified_name(theirs), ours), lambda: delattr(embedding, LIMIT)
@@ -90,7 +88,7 @@ def either(theirs: Callable[..., Any]) -> Callable[..., Any]:
             label_noise_ratio,
             box_noise_scale,
         )
-        if not isinstance(targets, FixedTargets):
+        if num_denoising_queries <= 0 or not isinstance(targets, FixedTargets):
             return theirs(targets, *options)
         limit = getattr(class_embed, LIMIT, None)
         if limit is None:
@@ -112,14 +110,12 @@ def _queries(
     num_denoising_queries: int,
     label_noise_ratio: float,
     box_noise_scale: float,
-) -> Queries:
+) -> tuple[Tensor, Tensor, Tensor, dict[str, Any]]:
     """The original's, with the same random numbers, where `limit` is the largest image's.
 
     Groups of 2 * limit queries: boxes with little noise, which are to be found again, then the same
     boxes with more.
     """
-    if num_denoising_queries <= 0:
-        return None, None, None, None
     labels, offsets = targets.class_labels, targets.offsets
     boxes = targets.boxes.to(torch.get_default_dtype())  # as the original's
     groups = max(num_denoising_queries // limit, 1)
@@ -154,11 +150,11 @@ def _queries(
     return class_embed(labels), boxes, mask, about
 
 
-def _compare(theirs: Callable[..., Any], model: Any) -> None:
+def _compare(theirs: Callable[..., Any], model: Any, embedding: Callable[..., Tensor]) -> None:
     """Raises unless both give the same bits for a made-up batch."""
     counts, config, random = COUNTS[0], model.config, MadeUp.of(model)
     labels = random.labels(random.boxes(len(counts), max(counts)), counts, config.num_labels)
-    options = config.num_labels, config.num_queries, model.model.denoising_class_embed
+    options = config.num_labels, config.num_queries, embedding
     more = config.num_denoising, config.label_noise_ratio, config.box_noise_scale
     with undisturbed(random.device):
         torch.manual_seed(0)
@@ -166,8 +162,6 @@ def _compare(theirs: Callable[..., Any], model: Any) -> None:
         torch.manual_seed(0)
         targets = FixedTargets.of(labels, max_boxes=max(counts))
         *ours, same = _queries(targets, max(counts), *options, *more)
-    differs = any(about[name] != value for name, value in (same or {}).items())
-    for one, other in zip(ours, wanted, strict=True):
-        differs |= one is None or not torch.equal(one, other)
-    if differs:
+    alike = all(torch.equal(one, other) for one, other in zip(ours, wanted, strict=True))
+    if not alike or any(about[name] != value for name, value in same.items()):
         raise ValueError(f"boxloss makes other denoising queries than {qualified_name(theirs)}")

@@ -48,9 +48,9 @@ class Family:
         criterion: a model's present criterion, on a case's arguments: tensors by name, in any nest
             of dictionaries and lists. By default the model is called.
         oldest: the first version that is known, if it is not that of its project.
-        fix: of a model whose criterion takes FixedTargets for "labels", a generator function as
-            `replace`: what else depends on the number of boxes takes them, too, with as many of
-            each image as the second argument says.
+        fix: of a model whose criterion takes fixed shapes, a generator function as `replace`: what
+            else depends on the number of boxes takes them, too, with as many of each image as the
+            second argument says.
     """
 
     replace: Callable[[Any], Iterator[Swapped]]

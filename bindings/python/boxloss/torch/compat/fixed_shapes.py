@@ -11,9 +11,9 @@ from torch.nn import functional
 from torch.utils._pytree import tree_leaves
 from torch.utils.data import default_collate
 
-from ..arguments import check_tensors, whole
+from ..arguments import whole
 from . import faults
-from .targets import FixedTargets, kept_rows
+from .targets import FixedTargets, kept_rows, offsets_of, rows_of_batch
 
 
 def collate_fixed(
@@ -48,22 +48,14 @@ def pad_batch(
     or without. Rows behind the last image's are zeros, of the last image, and "offsets" (images +
     1) says where each image's begin. Options and errors are those of `FixedTargets.of`.
     """
-    names, images = ("batch_idx", "cls", "bboxes"), len(batch["img"])
     if "offsets" in batch:
         raise ValueError('batch has "offsets": it has fixed shapes already')
-    given = {name: batch[name] for name in names}
-    check_tensors("batch", **given)
-    index, labels, boxes = given.values()
-    counts = index.numel(), labels.numel(), len(boxes)
-    if len({*counts}) > 1:
-        raise ValueError("batch_idx, cls and bboxes have {}, {} and {} rows".format(*counts))
-    index, classes = index.flatten(), labels.flatten().long()
-    firsts = torch.arange(images + 1, device=index.device, dtype=index.dtype)
-    offsets = torch.searchsorted(index, firsts)
+    index, labels, boxes = rows_of_batch(batch)
+    index, classes, images = index.flatten(), labels.flatten().long(), len(batch["img"])
+    offsets = offsets_of(index, images)
     faults.check(faults.Rows(boxes, classes, offsets, "cls", num_classes, True, index))
     most = whole(max_boxes, "max_boxes", least=1)
-    of_images = index.long().bincount(minlength=images).tolist()
-    kept = kept_rows(most, "image {}", boxes, of_images, drop_smallest)
+    kept = kept_rows(most, "image {}", boxes, offsets, offsets.diff().tolist(), drop_smallest)
     index, labels, boxes = (each[kept.row] for each in (index, labels, boxes))
     free = most * images - len(boxes)
     index = functional.pad(index, (0, free), value=images - 1)

@@ -113,7 +113,7 @@ class FixedTargets:
         given, classes, offsets = truth.checked(truth.boxes), truth.labels, truth.offsets
         if max_boxes is not None:
             most = whole(max_boxes, "max_boxes")
-            kept = kept_rows(most, "labels[{}]", given, truth.counts, drop_smallest)
+            kept = kept_rows(most, "labels[{}]", given, offsets, truth.counts, drop_smallest)
             given, classes, offsets = given[kept.row], classes[kept.row], kept.offsets
             rows = most * len(labels)
         rows = whole(rows, "rows")
@@ -127,26 +127,31 @@ class FixedTargets:
 class Kept(NamedTuple):
     """Of a list of boxes: rows that are kept, and where each image's begin then."""
 
-    row: Any
+    row: Tensor | slice
     offsets: Tensor
 
 
 def kept_rows(
-    most: int, image: str, boxes: Tensor, counts: Sequence[int], drop_smallest: bool
+    most: int,
+    image: str,
+    boxes: Tensor,
+    offsets: Tensor,
+    counts: Sequence[int],
+    drop_smallest: bool,
 ) -> Kept:
     """At most so many of each image; `image` is its name in errors. Boxes are cxcywh."""
+    if max(counts, default=0) <= most:
+        return Kept(slice(None), offsets)
     rows = []
-    for b, of_image in enumerate(boxes.split([*counts])):
-        count, first = len(of_image), sum(counts[:b])
-        if count > most and not drop_smallest:
-            raise ValueError(f"{image.format(b)} has {count} boxes; max_boxes is {most}")
-        kept = torch.arange(count, device=boxes.device)
-        if count > most:
-            kept = of_image[:, 2:4].prod(1).topk(most).indices.sort().values
-        rows.append(first + kept)
-    offsets = on_host(accumulate(map(len, rows), initial=0), boxes.device)
-    row = torch.cat(rows) if rows else slice(None)
-    return Kept(row, offsets.to(boxes.device, non_blocking=True))
+    places = torch.arange(len(boxes), device=boxes.device).split([*counts])
+    for b, (own, row) in enumerate(zip(boxes.split([*counts]), places, strict=True)):
+        if len(own) > most:
+            if not drop_smallest:
+                raise ValueError(f"{image.format(b)} has {len(own)} boxes; max_boxes is {most}")
+            row = row[own[:, 2:4].prod(1).topk(most).indices.sort().values]
+        rows.append(row)
+    kept = on_host(accumulate(map(len, rows), initial=0), boxes.device)
+    return Kept(torch.cat(rows), kept.to(boxes.device, non_blocking=True))
 
 
 Targets = Sequence[Mapping[str, Tensor]]
@@ -156,6 +161,26 @@ def check_classes(config: Any, classes: int) -> None:
     """Raises where logits have other classes than the configuration."""
     if classes != config.num_labels:
         raise ValueError(f"logits have {classes} classes, config.num_labels is {config.num_labels}")
+
+
+def rows_of_batch(batch: Mapping[str, Any]) -> tuple[Tensor, Tensor, Tensor]:
+    """Of Ultralytics' batch, a list of all images' boxes: image, label and box of each."""
+    given = {name: batch[name] for name in ("batch_idx", "cls", "bboxes")}
+    check_tensors("batch", **given)
+    image, label, boxes = given.values()
+    counts = image.numel(), label.numel(), len(boxes)
+    if len({*counts}) > 1:
+        raise ValueError(
+            "batch_idx, cls and bboxes have {}, {} and {} rows; each box must have one of "
+            "each".format(*counts)
+        )
+    return image, label, boxes
+
+
+def offsets_of(image: Tensor, images: int) -> Tensor:
+    """Where each image's rows begin, by the image of each row; these must not decrease."""
+    firsts = torch.arange(images + 1, device=image.device, dtype=image.dtype)
+    return torch.searchsorted(image, firsts)
 
 
 def collate_boxes(targets: Targets) -> tuple[Tensor, Tensor]:

@@ -16,13 +16,13 @@ from torch.utils.weak import WeakIdKeyDictionary
 from ultralytics.utils.loss import BboxLoss, DFLoss, v8DetectionLoss
 from ultralytics.utils.tal import TaskAlignedAssigner
 
-from ..arguments import check_tensors
 from ..class_loss import class_loss
 from ..losses import ciou_loss
 from ..task_aligned_match import task_aligned_match
 from . import faults
 from .faults import GroundTruth
 from .parts import Parts, check_class, check_methods
+from .targets import offsets_of, rows_of_batch
 from .ultralytics_models import check_classes
 from .versions import is_before
 
@@ -214,15 +214,7 @@ def ground_truth(
 
     Of `pad_batch` its "offsets" say which rows are an image's.
     """
-    given = {name: batch[name] for name in ("batch_idx", "cls", "bboxes")}
-    check_tensors("batch", **given)
-    image, label, boxes = (each.to(criterion.device) for each in given.values())
-    counts = image.numel(), label.numel(), len(boxes)
-    if len({*counts}) > 1:
-        raise ValueError(
-            "batch_idx, cls and bboxes have {}, {} and {} rows; each box must have one of "
-            "each".format(*counts)
-        )
+    image, label, boxes = (each.to(criterion.device) for each in rows_of_batch(batch))
     if boxes.shape[1:] != scale.shape:
         raise ValueError(
             f"bboxes has shape {tuple(boxes.shape)}; for this model it must be (n, {len(scale)})"
@@ -233,8 +225,7 @@ def ground_truth(
     if "offsets" in batch:
         offsets = batch["offsets"].to(criterion.device)
     else:
-        firsts = torch.arange(images + 1, device=criterion.device, dtype=image.dtype)
-        offsets = torch.searchsorted(image, firsts)
+        offsets = offsets_of(image, images)
     rows = faults.Rows(boxes, label, offsets, "cls", criterion.nc, True, image)
     label, factor = faults.check(rows)
     return GroundTruth(boxes, offsets, label, [], factor)
