@@ -323,7 +323,7 @@ DETECTORS = {
     **{
         name: Detector(make, box_and_mask_batch, size, quick)
         for name, make, size, quick in (
-            ("DETR-R50 with masks", detr("Detr", STAGES, "Segmentation"), (16, 640), (2, 64)),
+            ("DETR-R50 with masks", detr("Detr", STAGES, "Segmentation"), (4, 640), (2, 64)),
             ("RF-DETR-Seg-M", rf_detr_segmenter, (8, 432), (2, 192)),
         )
     },
