@@ -2,13 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Linear assignment beside torch-linear-assignment's functions, and a limit beside lap's."""
 
+import inspect
+import math
+import re
+from pathlib import Path
+from typing import Any
+
 import lap
 import pytest
 import torch
 import torch_linear_assignment as theirs
 from boxloss.torch import linear_sum_assignment
 from boxloss.torch.compat import assignment_to_indices, batch_linear_assignment
-from surroundings import DEVICES
+from rfdetr.models import _assignment as rf_detr
+from surroundings import DEVICES, assert_reads_nothing
 from torch import Tensor
 
 SHAPES = [(9, 5, 5), (9, 3, 8), (9, 8, 3), (1, 1, 4), (0, 2, 3), (2, 3, 0)]
@@ -21,8 +28,12 @@ def random_cost(*shape: int, steps: int | None, dtype: torch.dtype = torch.float
     return (numbers if steps is None else (steps * numbers).round()).to(dtype)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.int64])
-@pytest.mark.parametrize("steps", [2, 300])
+DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32]
+DTYPES += [torch.int16, torch.uint8, torch.bool]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("steps", [2, 200])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_torch_linear_assignments(
     shape: tuple[int, int, int], steps: int, dtype: torch.dtype
@@ -36,6 +47,52 @@ def test_torch_linear_assignments(
     for a, b in zip(*indices, strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         assert torch.equal(a, b)
+
+
+INVALID = "^matrix contains invalid numeric entries$"
+
+
+@pytest.mark.parametrize(
+    ("bad", "first", "error"),
+    [
+        (math.inf, -1, "^cost matrix is infeasible$"),
+        (math.nan, 1, INVALID),
+        (-math.inf, 1, INVALID),
+    ],
+)
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_they_raise_is_no_error(device: str, bad: float, first: int, error: str) -> None:
+    cost = torch.tensor([[[bad, bad], [1, 2]], [[bad, 1], [1, bad]]], device=device)
+    with pytest.raises(ValueError, match=error):
+        theirs.batch_linear_assignment(cost)
+    assert batch_linear_assignment(cost).tolist() == [[first, 0], [1, 0]]
+
+
+def test_large_integers_are_not_rounded() -> None:
+    cost = torch.tensor([[[2**24 + 1, 2**24]], [[2**24, 2**24 + 1]]])
+    assert batch_linear_assignment(cost).tolist() == [[1], [0]]
+    assert len(theirs.batch_linear_assignment(cost).unique()) == 1
+
+
+def test_the_host_reads_nothing() -> None:
+    assert_reads_nothing(batch_linear_assignment, on="cuda", cost=torch.rand(4, 3, 5))
+
+
+# Padded to the most boxes of an image, without any, and one problem size after the other.
+@pytest.mark.parametrize("sizes", [[3, 0, 5], [0, 0], [12, 2]], ids=str)
+def test_in_rf_detrs_place(sizes: list[int]) -> None:
+    """rfdetr's module, with the lines that docs/depend.md shows."""
+    page = (Path(__file__).parents[2] / "docs/depend.md").read_text()
+    source = inspect.getsource(rf_detr)
+    for before, after in re.findall(r"^-( +.*)\n\+( +.*)", page, re.MULTILINE):
+        assert source.count(before) == 1
+        source = source.replace(before, after)
+    assert "torch_linear_assignment.batch" not in source
+    changed: dict[str, Any] = {"__name__": "changed"}
+    exec(source, changed)
+    costs = [*random_cost(2, 30, sum(sizes), steps=None, dtype=torch.float32)]
+    ours = changed["assign_many_bucketed"](costs, sizes, 3)
+    torch.testing.assert_close(ours, rf_detr.assign_many_bucketed(costs, sizes, 3))
 
 
 @pytest.mark.parametrize("limit", [0.25, 1.0, 40.0, 1000.0])

@@ -13,6 +13,7 @@ from boxloss.torch import (
     max_iou_match,
     task_aligned_match,
 )
+from boxloss.torch.compat import batch_linear_assignment
 from losses_of_logits import CLASS_MODES, OF_QUALITY
 from test_gpu import waiting_is_an_error
 from torch import Tensor
@@ -59,6 +60,10 @@ def corners(values: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
 
 
 # What each takes of a batch.
+def each_alone(values: dict[str, Tensor]) -> tuple[Tensor, ...]:
+    return (batch_linear_assignment(values["logits"][0]),)
+
+
 def cost(mode: str) -> Callable[[dict[str, Tensor]], tuple[Tensor, ...]]:
     return lambda values: (matching_cost(**values, class_mode=mode),)
 
@@ -105,7 +110,7 @@ def planes(values: Tensor) -> Tensor:
     "match",
     [
         *map(cost, ("softmax", "focal")),
-        *(assigned, *map(max_iou, ("argmax", "overwrite", "force")), task_aligned),
+        *(assigned, each_alone, *map(max_iou, ("argmax", "overwrite", "force")), task_aligned),
         *map(classified, CLASS_MODES),
         classified("varifocal", planes),
     ],

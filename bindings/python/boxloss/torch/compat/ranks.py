@@ -24,12 +24,15 @@ def average_over_ranks(count: Tensor, does_ask: bool) -> Tensor:
     return global_normalizer(count, _group())
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def asks_accelerate(module: str) -> bool:
     """As transformers' `module`: its state is there under Trainer and Accelerator, not under plain
     torchrun."""
     state: Any = getattr(sys.modules.get(module), "PartialState", None)
     return bool(state and state._shared_state) and state().num_processes > 1
+
+
+# As torch.compiler.assume_constant_result does, which would import all of the compiler: a second.
+asks_accelerate._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _group() -> Any:
