@@ -77,7 +77,8 @@ def use_boxloss(
     nothing of these projects is imported that the model has not imported. A model may be wrapped:
     by PEFT, DataParallel, DistributedDataParallel, torch.compile, AveragedModel. Of an Ultralytics
     YOLO("…") or RTDETR("…") each training from then on has boxloss, and so if its model is given;
-    where that cannot be, a warning says so. Of rfdetr the criterion is given, not the model.
+    where that cannot be, a warning says so. So has each training of rfdetr's RFDETRNano() and its
+    relatives.
 
     Before anything is replaced, both criteria are run on a made-up batch on the model's device, in
     less than a second; they must agree. The network is not run.
@@ -207,6 +208,8 @@ def _find(model: Any) -> tuple[Family, str]:
             if name.endswith("ForObjectDetection") and criterion_of(model) is None:
                 check_own(model.loss_function)
             name = criterion_of(model) or name
+        if any(base.__name__ == "RFDETR" for base in each.__mro__):
+            name = "RFDETR"  # of any size
         if name in KNOWN[project]:
             _check_version(project)
             module = import_module(f".families.{KNOWN[project][name]}", __package__)
