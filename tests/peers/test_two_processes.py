@@ -3,9 +3,6 @@
 """Two processes (gloo) with boxloss and with the originals: what ends, what hangs, and whether both
 learn the same. docs/detectors.md has the table."""
 
-import os
-import socket
-from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import timedelta
 from functools import partial
@@ -22,6 +19,7 @@ from boxloss.torch.compat import has_boxloss, use_boxloss
 from boxloss.torch.compat.proof import CLOSE
 from combinations import long_but
 from models import Batch, made, project_of
+from processes import two_processes
 from torch import Tensor, distributed, multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -86,6 +84,7 @@ def run(name: str, scene: Scene, replace: Replace, rank: int) -> tuple[Tensor, T
     """Losses and gradients."""
     model, loss_of = made(name), project_of(name).loss
     replace(model)
+    assert has_boxloss(model) == (replace is use_boxloss)
     if name == "RF-DETR":
         model, loss_of = OfOutputs(model), lambda model, batch: model(**batch)
     parallel = DistributedDataParallel(model, find_unused_parameters=scene.finds_unused)
@@ -107,74 +106,46 @@ def run(name: str, scene: Scene, replace: Replace, rank: int) -> tuple[Tensor, T
     return torch.stack(losses), nn.utils.parameters_to_vector(gradients)
 
 
-def outcome(store: Any, number: int, rank: int, function: Callable[[], Any]) -> Any:
-    """What it gives, or an error's words. A rank that is done keeps the group while the other is
-    not."""
-    address = f"file://{store.path}{number}"
-    distributed.init_process_group(
-        "gloo", init_method=address, rank=rank, world_size=2, timeout=PATIENCE
-    )
-    PartialState(cpu=True)
-    try:
-        found = function()
-        meet(store, f"{number}", rank)
-    except Exception as error:
-        found = f"{type(error).__name__}: {error}"
+def on_a_rank(rank: int, name: str, jobs: list[Job], folder: Path) -> None:
+    divide_once()
+    store = distributed.FileStore(f"{folder}/store", 2)
+    results: list[Any] = []
+    for number, (scene, replace) in enumerate(jobs):
+        own = distributed.PrefixStore(f"{number}", store)
+        distributed.init_process_group("gloo", timeout=PATIENCE, world_size=2, rank=rank, store=own)
+        PartialState(cpu=True)
+        try:
+            results.append(run(name, SCENES[scene], replace, rank))
+        except Exception as error:
+            results.append(f"{error}")
         store.set(f"{number} {rank}", "")
-    PartialState._reset_state()
-    distributed.destroy_process_group()
-    return found
+        if not isinstance(results[-1], str):  # the other may still ask this process
+            store.wait([f"{number} {1 - rank}"])
+        PartialState._reset_state()
+        distributed.destroy_process_group()
+    torch.save(results, folder / f"{rank}")
 
 
-def meet(store: Any, word: str, rank: int) -> None:
-    """Where no process group is asked."""
-    store.set(f"{word} {rank}", "")
-    store.wait([f"{word} {1 - rank}"], timedelta(minutes=5))
-
-
-def begin(rank: int, port: int) -> None:
-    torch.set_num_threads(1)
-    names = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2}
-    names |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": 1}
-    os.environ |= {key: str(value) for key, value in names.items()}
-    # Theirs divides by the number of ranks twice: not here.
+def divide_once() -> None:
+    """By the number of ranks; theirs does it twice."""
     vars(loss_for_object_detection)["reduce"] = partial(reduce, reduction="sum")
 
 
-def on_a_rank(rank: int, name: str, jobs: list[Job], folder: Path, port: int) -> None:
-    begin(rank, port)
-    store = distributed.FileStore(f"{folder}/store", 2)
-    results = []
-    for number, (scene, replace) in enumerate(jobs):
-        act = partial(run, name, SCENES[scene], replace, rank)
-        results.append(outcome(store, number, rank, act))
-        meet(store, f"after {number}", rank)
-    torch.save(results, folder / str(rank))
-
-
-def two_processes(function: Callable[..., None], *arguments: Any) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    multiprocessing.spawn(function, (*arguments, port), nprocs=2)
-
-
 def fates(name: str, jobs: list[Job], folder: Path) -> dict[Job, Any]:
-    """A word, or what each rank has."""
+    """A word, or what both ranks have."""
     folder.mkdir()
     try:
         two_processes(on_a_rank, name, jobs, folder)
     except multiprocessing.ProcessExitedException:
         return dict.fromkeys(jobs, "aborts")
-    ranks = [torch.load(folder / str(rank)) for rank in range(2)]
-    return {job: fate(pair) for job, *pair in zip(jobs, *ranks, strict=True)}
-
-
-def fate(pair: list[Any]) -> Any:
-    errors = [each for each in pair if isinstance(each, str)]
-    known = [word for text, word in WORDS.items() if any(text in each for each in errors)]
-    assert len(known) == bool(errors), errors
-    return known[0] if known else pair
+    found: dict[Job, Any] = {}
+    ranks = [torch.load(folder / f"{rank}") for rank in range(2)]
+    for job, *both in zip(jobs, *ranks, strict=True):
+        errors = " ".join(each for each in both if isinstance(each, str))
+        words = [word for text, word in WORDS.items() if text in errors]
+        assert len(words) == bool(errors), errors
+        found[job] = words[0] if words else both
+    return found
 
 
 @pytest.mark.parametrize("name", long_but(NAMES, ["YOLO11"]))
@@ -198,38 +169,33 @@ def collate(items: list[dict[str, Any]]) -> Batch:
     return {"pixel_values": pixels, "labels": [each["labels"] for each in items]}
 
 
-def train_on_a_rank(rank: int, folder: Path, port: int) -> None:
-    """By transformers' Trainer, of seven images, the last step's fewer."""
-    begin(rank, port)
+def train_on_a_rank(rank: int, folder: Path) -> None:
+    """By transformers' Trainer; an epoch's last step has fewer images."""
+    divide_once()
     torch.manual_seed(0)
     pairs = zip(*transformers_batch((3, 0, 5, 0, 0, 1, 2)), strict=True)
     images = [{"pixel_values": pixels, "labels": labels} for pixels, labels in pairs]
     options = {"use_cpu": True, "max_steps": 4, "optim": "sgd", "disable_tqdm": True}
     options |= {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2}
-    options |= {"report_to": "none", "save_strategy": "no", "prediction_loss_only": True}
-    for replace in (keep, use_boxloss):
+    options |= {"report_to": "none", "save_strategy": "no", "learning_rate": 0.01}
+    options |= {"prediction_loss_only": True}
+    for replace in WAYS:
         model = made("DETR")
         replace(model)
-        start = nn.utils.parameters_to_vector(model.parameters()).detach()
-        trainer = Trainer(
-            model,
-            TrainingArguments(f"{folder}/{rank}", **options),
-            collate,
-            train_dataset=images,
-            eval_dataset=images,
-        )
+        states = [nn.utils.parameters_to_vector(model.parameters()).detach()]
+        arguments = TrainingArguments(f"{folder}/{rank}", **options)
+        trainer = Trainer(model, arguments, collate, images, images)
         trainer.train()
+        assert trainer.evaluate()["eval_loss"] > 0
         assert has_boxloss(model) == (replace is use_boxloss)
-        end = nn.utils.parameters_to_vector(model.parameters()).detach()
-        loss = trainer.evaluate()["eval_loss"]
-        torch.save((start, end, loss), folder / f"{replace.__name__} {rank}")
+        states.append(nn.utils.parameters_to_vector(model.parameters()).detach())
+        torch.save(states, folder / f"{replace.__name__} {rank}")
 
 
 @pytest.mark.long
 def test_trainer(tmp_path: Path) -> None:
     two_processes(train_on_a_rank, tmp_path)
     for rank in range(2):
-        start, end, _ = torch.load(tmp_path / f"keep {rank}")
-        _, other_end, loss = torch.load(tmp_path / f"use_boxloss {rank}")
-        assert (other_end - end).norm() <= 1e-4 * (end - start).norm()
-        assert loss > 0
+        start, end = torch.load(tmp_path / f"keep {rank}")
+        _, other_end = torch.load(tmp_path / f"use_boxloss {rank}")
+        assert 0 < (other_end - end).norm() <= CLOSE / 10 * (end - start).norm()
