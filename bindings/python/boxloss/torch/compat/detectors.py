@@ -59,7 +59,8 @@ NO_MODEL = (
 
 
 def has_boxloss(model: Any) -> bool:
-    """Whether `use_boxloss` has put boxloss into a model, or a YOLO("…"), and it is still there."""
+    """Whether `use_boxloss` has put boxloss into a model, a YOLO("…") or an RFDETRNano(), and it is
+    still there."""
     return has_replacement(_unwrapped(model))
 
 
