@@ -2,9 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Criteria of masks beside their originals, at the points of one seed."""
 
-import os
 import pickle
-import socket
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -16,9 +14,10 @@ import torch
 from accelerate import PartialState
 from accelerate.utils import reduce
 from boxloss.torch.compat import use_boxloss
+from processes import two_processes
 from small_masks import CLASSES, SMALL, WITH_BOXES
 from surroundings import DEVICES, moved, waits
-from torch import Tensor, distributed, multiprocessing, nn
+from torch import Tensor, distributed, nn
 from torch.utils._pytree import tree_leaves
 from transformers.loss import loss_for_object_detection
 
@@ -180,11 +179,8 @@ if "RfDetr" in SMALL:
         assert all(each.isfinite().all() for each in gradients)
 
 
-def on_a_rank(rank: int, port: int) -> None:
+def on_a_rank(rank: int) -> None:
     """The first one has no masks. Theirs divides by the number of ranks twice: not here."""
-    torch.set_num_threads(1)
-    names = {"RANK": rank, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    os.environ |= {key: str(value) for key, value in names.items()}
     PartialState(cpu=True)  # gloo
     for name in NAMES:
         model = made(name)
@@ -200,10 +196,7 @@ def on_a_rank(rank: int, port: int) -> None:
 
 @pytest.mark.long
 def test_ranks() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    multiprocessing.spawn(on_a_rank, (port,), nprocs=2)
+    two_processes(on_a_rank)
 
 
 def test_a_pickle_holds_the_original() -> None:

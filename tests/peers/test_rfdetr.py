@@ -1,17 +1,29 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""What RF-DETR's criterion alone is given; the rest is a row of test_detr.py."""
+"""What RF-DETR's criterion alone is given, and its trainings; the rest is a row of test_detr.py."""
 
+import copy
+import csv
+import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from boxloss.torch.compat import has_boxloss, use_boxloss
+from boxloss.torch.compat.families.rf_detr import Criterion
 from criteria import Case, arguments_of, assert_close, made, run
 from detr_cases import QUERIES
 from rf_detr import GROUPS, RF_DETR, both
+from rfdetr import RFDETRKeypointPreview, RFDETRNano, RFDETRSegNano
+from rfdetr.detr import RFDETR
 from rfdetr.utilities.tensors import pad_targets_to_fixed_count
 from surroundings import assert_reads_nothing
+from test_yolo_trainer import data_set
+from ultralytics.utils import YAML
+
+from examples.training import Replace, keep
 
 Given = dict[str, Any]
 
@@ -94,3 +106,87 @@ def test_points() -> None:
     for each in case.labels:
         each["boxes"][:] = point
     assert_same(case)
+
+
+# --- RFDETRNano() and its relatives ---
+
+
+def detector(kind: type[RFDETR] = RFDETRNano) -> RFDETR:
+    """Without its network."""
+    model = kind.__new__(kind)
+    model.model_config = model.get_model_config(pretrain_weights=None)
+    return model
+
+
+def test_a_detector() -> None:
+    model = detector()
+    replaced = use_boxloss(model)
+    assert list(replaced.names) == ["rfdetr.variants.RFDETRNano.train"]
+    assert has_boxloss(model)
+    assert has_boxloss(copy.deepcopy(model))
+    assert not has_boxloss(pickle.loads(pickle.dumps(model)))
+    with pytest.raises(ValueError, match="boxloss already"):
+        use_boxloss(model)
+    replaced.restore()
+    assert type(model) is RFDETRNano
+
+
+def test_a_detector_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = detector()
+    monkeypatch.setattr(Criterion, "forward", lambda *_, **__: {})
+    with pytest.raises(ValueError, match="boxloss is not the criterion of this RFDETRNano"):
+        use_boxloss(model)
+    assert not has_boxloss(model)
+
+
+@pytest.mark.parametrize("check", [True, False])
+@pytest.mark.parametrize("kind", [RFDETRSegNano, RFDETRKeypointPreview])
+def test_masks_and_keypoints(kind: type[RFDETR], check: bool) -> None:
+    with pytest.raises(ValueError, match="not for masks and keypoints"):
+        use_boxloss(detector(kind), check=check)
+
+
+def test_a_train_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RFDETR, "train", lambda self: None)
+    with pytest.raises(ValueError, match=r"train\(\) does not import build_trainer"):
+        use_boxloss(detector())
+
+
+PROCESSES = {"auto": 1, "ddp_spawn": 2}
+# Losses are within 4e-7 (proof.py); each of five steps at most doubles what is apart.
+APART = 2**5 * 4e-7
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("strategy", PROCESSES)
+def test_trains(strategy: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """An epoch of RF-DETR's own trainer; each of its processes says what it replaces."""
+    for split in ("train", "valid"):
+        (tmp_path / split).mkdir()
+        data_set(tmp_path / split)
+    YAML.save(tmp_path / "data.yaml", {"names": [*"abcde"]})
+    options = {"dataset_dir": str(tmp_path), "dataset_file": "yolo", "epochs": 1, "batch_size": 2}
+    options |= {"device": "cpu", "strategy": strategy, "devices": PROCESSES[strategy]}
+    options |= {"num_workers": 0, "multi_scale": False, "tensorboard": False, "seed": 0}
+    options |= {"compute_val_loss": True, "eval_backend": "faster_coco_eval", "optimizer": "sgd"}
+
+    def losses(replace: Replace) -> dict[str, float]:
+        torch.manual_seed(0)
+        folder = tmp_path / replace.__name__
+        model = RFDETRNano(pretrain_weights=None, resolution=64, num_queries=20, num_select=20)
+        replaced = replace(model)
+        model.train(output_dir=str(folder), **options)
+        count = PROCESSES[strategy] if replaced else 0
+        assert capfd.readouterr().out.count("rf_detr.Criterion for rfdetr") == count
+        rows = csv.DictReader((folder / "metrics.csv").open())
+        return {
+            name: float(each)
+            for row in rows
+            for name, each in row.items()
+            if "loss" in name and each
+        }
+
+    theirs, ours = losses(keep), losses(use_boxloss)
+    assert len({name.partition("/")[0] for name in theirs}) == 2  # of training and validation
+    assert ours == pytest.approx(theirs, rel=APART)
+    assert ours != theirs

@@ -3,12 +3,14 @@
 """Ultralytics' own trainer on a small data set, with boxloss in place."""
 
 import math
+import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from boxloss.torch.compat import use_boxloss
+from boxloss.torch.compat import has_boxloss, use_boxloss
 from boxloss.torch.compat.families import ultralytics_rt_detr
 from boxloss.torch.compat.families.oriented_yolo import OrientedLoss
 from boxloss.torch.compat.families.yolo import DetectionLoss
@@ -16,9 +18,12 @@ from boxloss.torch.compat.families.yolo_with_more import BoxesOfLoss
 from combinations import long_but
 from PIL import Image
 from small_yolos import KEYPOINTS, KINDS
-from torch import Tensor
+from torch import Tensor, distributed, nn
+from torch.nn.parallel import DistributedDataParallel
 from ultralytics import RTDETR, YOLO
-from ultralytics.utils import YAML
+from ultralytics.models.rtdetr.train import RTDETRTrainer
+from ultralytics.models.yolo import detect, obb, pose, segment
+from ultralytics.utils import LOCAL_RANK, RANK, YAML, checks
 from ultralytics_rt_detr import SMALL
 
 from examples import yolo
@@ -138,3 +143,86 @@ def test_the_average_and_a_student(tmp_path: Path) -> None:
     model.train(**options(tmp_path, val=True, distill_model=str(tmp_path / "teacher.pt")))
     assert criteria
     assert all(isinstance(each, DetectionLoss) for each in criteria)
+
+
+# --- Two processes, which Ultralytics starts by a file that it writes ---
+
+
+class OnCPU(DistributedDataParallel):
+    def __init__(self, module: nn.Module, device_ids: Any, **options: Any) -> None:
+        super().__init__(module, **options)
+
+
+class ForTwo:
+    """Of a trainer: the CPU in place of two GPUs, and gloo in place of NCCL."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.world_size, self.ddp = 2, LOCAL_RANK == -1
+        self.noted: list[tuple[float, Tensor]] = []
+
+    def _setup_ddp(self) -> None:
+        distributed.init_process_group("gloo")
+        nn.parallel.DistributedDataParallel = OnCPU  # type: ignore[misc]
+
+    def final_eval(self) -> None:
+        """Theirs asks for the current GPU."""
+
+
+class Detection(ForTwo, detect.DetectionTrainer): ...
+
+
+class Segmentation(ForTwo, segment.SegmentationTrainer): ...
+
+
+class Pose(ForTwo, pose.PoseTrainer): ...
+
+
+class Oriented(ForTwo, obb.OBBTrainer): ...
+
+
+class RTDetr(ForTwo, RTDETRTrainer): ...
+
+
+FOR_TWO = {
+    "YOLO11": Detection,
+    "YOLO11-seg": Segmentation,
+    "YOLO11-pose": Pose,
+    "YOLO11-obb": Oriented,
+    "RT-DETR": RTDetr,
+}
+
+
+def note(trainer: Any) -> None:
+    """After each step, in a file of the process."""
+    trainer.noted.append((trainer.loss.item(), weights(trainer.model)))
+    noted = *zip(*trainer.noted, strict=True), has_boxloss(trainer.model)
+    torch.save(noted, Path(trainer.args.project) / f"rank{RANK}")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", FOR_TWO)
+def test_in_two_processes(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cloudpickle", pickle)
+    monkeypatch.setattr(checks, "check_requirements", lambda *_: True)
+
+    def ranks(replace: Replace) -> list[tuple[list[float], list[Tensor], bool]]:
+        wrapper, network = NETWORKS[kind]
+        YAML.save(tmp_path / "model.yaml", network)
+        model = wrapper(tmp_path / "model.yaml")
+        replace(model)
+        model.add_callback("on_train_batch_end", note)
+        steps = {"epochs": 2, "nbs": 4, "warmup_epochs": 0, "optimizer": "SGD"}
+        model.train(trainer=FOR_TWO[kind], **options(tmp_path, kind, **steps))
+        return [torch.load(tmp_path / f"rank{rank}") for rank in range(2)]
+
+    for original, replaced in zip(ranks(keep), ranks(use_boxloss), strict=True):
+        (losses, states, had), (others, other_states, has) = original, replaced
+        assert (had, has) == (False, True)
+        assert len(losses) == len(others) == STEPS
+        assert len(set(losses)) == STEPS
+        for step, (other, loss) in enumerate(zip(others, losses, strict=True)):
+            assert abs(other - loss) <= CLOSE * 2**step * abs(loss)
+        way = (states[-1] - states[0]).norm()
+        assert way > 0
+        assert (other_states[-1] - states[-1]).norm() <= CLOSE * 2**STEPS * way

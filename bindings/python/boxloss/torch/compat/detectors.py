@@ -59,7 +59,8 @@ NO_MODEL = (
 
 
 def has_boxloss(model: Any) -> bool:
-    """Whether `use_boxloss` has put boxloss into a model, or a YOLO("…"), and it is still there."""
+    """Whether `use_boxloss` has put boxloss into a model, a YOLO("…") or an RFDETRNano(), and it is
+    still there."""
     return has_replacement(_unwrapped(model))
 
 
@@ -77,7 +78,8 @@ def use_boxloss(
     nothing of these projects is imported that the model has not imported. A model may be wrapped:
     by PEFT, DataParallel, DistributedDataParallel, torch.compile, AveragedModel. Of an Ultralytics
     YOLO("…") or RTDETR("…") each training from then on has boxloss, and so if its model is given;
-    where that cannot be, a warning says so. Of rfdetr the criterion is given, not the model.
+    where that cannot be, a warning says so. So has each training of rfdetr's RFDETRNano() and its
+    relatives.
 
     Before anything is replaced, both criteria are run on a made-up batch on the model's device, in
     less than a second; they must agree. The network is not run.
@@ -207,6 +209,8 @@ def _find(model: Any) -> tuple[Family, str]:
             if name.endswith("ForObjectDetection") and criterion_of(model) is None:
                 check_own(model.loss_function)
             name = criterion_of(model) or name
+        if any(base.__name__ == "RFDETR" for base in each.__mro__):
+            name = "RFDETR"  # of any size
         if name in KNOWN[project]:
             _check_version(project)
             module = import_module(f".families.{KNOWN[project][name]}", __package__)

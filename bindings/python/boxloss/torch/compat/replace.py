@@ -88,10 +88,10 @@ def with_originals(module: Any) -> Any:
 
 def has_replacement(module: Any) -> bool:
     """Whether something of boxloss stands in it."""
-    return isinstance(module, nn.Module) and any(
-        isinstance(value, (KeepsOriginal, Replacement))
-        for each in module.modules()
-        for value in (each, *vars(each).values())
+    ours = KeepsOriginal, Replacement
+    modules = module.modules() if isinstance(module, nn.Module) else ()
+    return isinstance(module, ours) or any(
+        isinstance(value, ours) for each in modules for value in (each, *vars(each).values())
     )
 
 

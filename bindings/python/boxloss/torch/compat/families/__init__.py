@@ -40,5 +40,5 @@ KNOWN = {
         "KeypointRCNN": "faster_rcnn",
         "SSD": "ssd",
     },
-    "rfdetr": {"SetCriterion": "rf_detr"},
+    "rfdetr": {"RFDETR": "rf_detr_trainings", "SetCriterion": "rf_detr"},
 }

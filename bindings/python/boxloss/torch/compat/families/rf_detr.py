@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """rfdetr's RF-DETR for detection: its criterion, for all layers and groups at once.
 
-It is given itself, not the model, since each training makes its own. The original gathers pairs
-layer by layer, and assigns on the host. Up to rounding this is the same, but for
+The original gathers pairs layer by layer, and assigns on the host. Up to rounding this is the same,
+but for
 
 - areas below 1e-7, a square of 0.0003 of the image's side: theirs are not clamped where GIoU has
   them in a numerator, and a box' negative size is 0 there;
