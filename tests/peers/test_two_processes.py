@@ -17,7 +17,6 @@ from accelerate import PartialState
 from accelerate.utils import reduce
 from boxloss.torch.compat import has_boxloss, use_boxloss
 from boxloss.torch.compat.proof import CLOSE
-from combinations import long_but
 from models import Batch, made, project_of
 from processes import two_processes
 from torch import Tensor, distributed, multiprocessing, nn
@@ -148,7 +147,8 @@ def fates(name: str, jobs: list[Job], folder: Path) -> dict[Job, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", long_but(NAMES, ["YOLO11"]))
+@pytest.mark.long
+@pytest.mark.parametrize("name", NAMES)
 def test_scenes(name: str, tmp_path: Path) -> None:
     jobs = list(product(SCENES, WAYS))
     fatal = [job for job in jobs if "aborts" in FATES.get((name, job[0]), ())]
