@@ -6,6 +6,7 @@ option(BOXLOSS_TORCH "Build the PyTorch operators (needs an importable torch, 2.
 option(BOXLOSS_JAX "Build the handlers for JAX (needs an importable jaxlib, 0.6 or later)" OFF)
 option(BOXLOSS_INSTALL "Install the C++ library and its CMake package" ${PROJECT_IS_TOP_LEVEL})
 option(BOXLOSS_WERROR "Make warnings errors" OFF)
+option(BOXLOSS_X86_CAPABILITIES "Build the CPU's loops for AVX2 and AVX-512, too" ON)
 set(BOXLOSS_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
 option(BUILD_SHARED_LIBS "Build boxloss as a shared library" OFF)
 
