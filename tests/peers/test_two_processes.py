@@ -27,7 +27,7 @@ from transformers.loss import loss_for_object_detection
 
 from examples.training import Replace, keep, transformers_batch
 
-PATIENCE = timedelta(seconds=20)  # of a rank that waits for the other
+PATIENCE = timedelta(seconds=60)  # of a rank that waits for the other
 FEW, MORE, NONE = (1, 2), (3, 0, 5), (0, 0)
 
 
@@ -135,7 +135,9 @@ def fates(name: str, jobs: list[Job], folder: Path) -> dict[Job, Any]:
     folder.mkdir()
     try:
         two_processes(on_a_rank, name, jobs, folder)
-    except multiprocessing.ProcessExitedException:
+    except multiprocessing.ProcessExitedException as error:
+        if error.signal_name != "SIGABRT":
+            raise
         return dict.fromkeys(jobs, "aborts")
     found: dict[Job, Any] = {}
     ranks = [torch.load(folder / f"{rank}") for rank in range(2)]

@@ -256,14 +256,17 @@ def test_the_group_of_a_models_ddp(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_it_does_not_know() -> None:
     classifier = ultralytics.YOLO("yolo11n-cls.yaml")
-    for model in (
-        nn.Linear(1, 1),
-        DetrModel(made("DETR").config),
-        classifier.model,
-        classifier,
-        "yolo11n.pt",
+    for model, known in (
+        (nn.Linear(1, 1), "transformers.*FCOS"),
+        ("yolo11n.pt", "transformers.*FCOS"),
+        (
+            DetrModel(made("DETR").config),
+            "criterion, transformers's [^;]*RTDetrForObjectDetectionLoss",
+        ),
+        (classifier.model, "criterion, ultralytics's "),
+        (classifier, "criterion, ultralytics's "),
     ):
-        with pytest.raises(TypeError, match=r"RTDetrForObjectDetectionLoss.*FCOS.*coming-from\.md"):
+        with pytest.raises(TypeError, match=rf"{known}.*coming-from\.md"):
             use_boxloss(model)
     with pytest.raises(TypeError, match=r"model is a torch\.nn\.modules\.linear\.Linear"):
         use_boxloss(nn.DataParallel(nn.Linear(1, 1)))

@@ -21,6 +21,7 @@ FILES = {
 - One ([a
   page](docs/a.md#b)), and
   another.
+  - Nested.
 - [Two](https://host/x).
 
 ## 1.1.0 - 2029-01-02
@@ -32,6 +33,7 @@ NOTES = """\
 ### New
 
 - One ([a page](U/docs/a.md#b)), and another.
+  - Nested.
 - [Two](https://host/x).
 """
 

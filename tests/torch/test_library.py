@@ -143,7 +143,7 @@ def imports(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_another_torch_is_told_which_there_are_and_what_builds_for_it(imports: list[str]) -> None:
     error = imports[0]
     assert f"boxloss {boxloss.__version__} has no operators for torch {MINOR}" in error
-    ways = "install one of these, or build for this one, with a newer boxloss if that fails, in the"
+    ways = "install one of these, or build for this one (with a newer boxloss if that fails) in the"
     assert f"It has those for torch 2.9, 2.10. Either {ways} folder of boxloss's sources" in error
     assert shlex.split(error.splitlines()[-1]) == builds_for_this_torch("/a folder/python")
 

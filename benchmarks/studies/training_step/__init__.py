@@ -33,7 +33,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
-from unittest.mock import patch
 
 import torch
 from boxloss.torch.compat import use_boxloss
@@ -138,12 +137,18 @@ class Step:
         return loss.detach()
 
 
+CHECKS = "TRANSFORMERS_DISABLE_TORCH_CHECK"
+
+
 class FixedStep(Step):
     """Without transformers' checks of sizes, for which the host must wait."""
 
     def __call__(self, batch: Batch) -> Tensor:
-        with patch.dict(os.environ, TRANSFORMERS_DISABLE_TORCH_CHECK="1"):
+        os.environ[CHECKS] = "1"
+        try:
             return self.in_fixed_shapes(batch)
+        finally:
+            del os.environ[CHECKS]
 
     def in_fixed_shapes(self, batch: Batch) -> Tensor:
         return super().__call__(batch)

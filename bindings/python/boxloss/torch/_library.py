@@ -38,7 +38,7 @@ def _load() -> None:
         raise ImportError(
             f"boxloss {__version__} has no operators for torch {minor}: {library} is missing. "
             f"It has those for torch {', '.join(torch_versions()) or '(none)'}. Either install "
-            "one of these, or build for this one, with a newer boxloss if that fails, "
+            "one of these, or build for this one (with a newer boxloss if that fails) "
             f"{_build_for_this()}"
         )
     other = _other_copy(library)

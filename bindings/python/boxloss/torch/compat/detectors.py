@@ -90,7 +90,7 @@ def use_boxloss(
     Args:
         model: of one of these projects, or of a class derived from theirs that keeps what boxloss
             replaces.
-        check: False replaces without comparing.
+        check: False replaces without comparing. Each training of rfdetr's compares all the same.
         max_boxes: of an image: ground truth may then be `FixedTargets.of(labels, max_boxes=…)`, so
             that all shapes are the same in each step. Denoising queries are for so many boxes, too.
         denoising_boxes: or for so many, in models that have such queries. Fewer leave room for more
@@ -113,9 +113,9 @@ def use_boxloss(
         raise ValueError(f"max_boxes is {max_boxes}; {name} takes ground truth as lists alone")
     if check:
         check_targets()  # else this model would be blamed
+    parts = family.parts_of(model)
     expected = record(family.criterion, model, family.cases(model), name) if check else []
     replaced = Replaced({}, [])
-    parts = family.parts_of(model)
     known = parts.remember()
     try:
         more = family.fix(model, limit) if family.fix and limit is not None else ()
@@ -218,10 +218,12 @@ def _find(model: Any) -> tuple[Family, str]:
             _check_version(project, family.oldest, f"its {name}")
             return family, told
         break
-    names = [f"{project}'s {name}" for project, its in KNOWN.items() for name in its]
+    own = type(model).__module__.partition(".")[0]
+    known = {own: KNOWN[own]} if own in KNOWN else KNOWN
+    names = [f"{project}'s {name}" for project, its in known.items() for name in its]
     raise TypeError(
-        f"model is a {qualified_name(type(model))}; use_boxloss knows models of transformers by "
-        f"their criteria, and of other projects: {', '.join(names)}. For others, see {PAGE}"
+        f"model is a {qualified_name(type(model))}; use_boxloss knows, by its class or its "
+        f"criterion, {', '.join(names)}. For others, see {PAGE}"
     )
 
 

@@ -12,7 +12,8 @@ from rfdetr.models import build_criterion_from_config
 from rfdetr.utilities.logger import get_logger
 
 from ...._version import __version__
-from ..family import Family, Swapped, swap
+from ..family import Family, Swapped, nothing, swap
+from ..parts import Parts
 from ..proof import Case
 from ..replace import has_replacement
 from ..versions import version
@@ -20,26 +21,26 @@ from . import rf_detr
 
 
 class Trainings(RFDETR):
-    """Puts boxloss into the criterion of each training, by a callback of its trainer: that is
-    pickled for processes, which a criterion with boxloss is not."""
+    """Puts boxloss into the criterion of each training, by a callback of its trainer, which is
+    pickled for other processes as it is; a criterion is pickled as the original."""
 
-    def train(self, **options: Any) -> None:
+    def train(self, *given: Any, **options: Any) -> Any:
         try:
             from pytorch_lightning.callbacks import LambdaCallback
             from rfdetr import training
         except ModuleNotFoundError:
-            super().train(**options)  # says what to install
-            return
+            return super().train(*given, **options)  # says what to install
         build_trainer = training.build_trainer
 
         def with_boxloss(*given: Any, **named: Any) -> Any:
+            training.build_trainer = build_trainer  # others may train meanwhile
             trainer = build_trainer(*given, **named)
             # Before the average of weights copies the module.
             trainer.callbacks.insert(0, LambdaCallback(setup=put_boxloss_into))
             return trainer
 
         with patch.object(training, "build_trainer", with_boxloss):
-            super().train(**options)
+            return super().train(*given, **options)
 
 
 def put_boxloss_into(trainer: Any, module: Any, stage: str) -> None:
@@ -62,19 +63,23 @@ def criterion_of(model: Any) -> Any:
 
 def check_train() -> None:
     """Whether a training asks for its trainer where `Trainings` stands."""
-    if not {"rfdetr.training", "build_trainer"} <= {
-        *inspect.unwrap(RFDETR.train).__code__.co_names
-    }:
+    names = inspect.unwrap(RFDETR.train).__code__.co_names
+    if not {"rfdetr.training", "build_trainer"} <= {*names}:
         raise ValueError(
             f"rfdetr is {version('rfdetr')}, whose train() does not import build_trainer from "
             "rfdetr.training, where boxloss is put in; give use_boxloss the criterion"
         )
 
 
-def replace(model: Any) -> Iterator[Swapped]:
+def parts(model: Any) -> Parts:
+    """First of all: a refusal says why before anything is compared."""
     check_train()
     rf_detr.check_parts(criterion_of(model))
-    (kind, ours), undo = swap(model, Trainings, extends=True)
+    return rf_detr.PARTS
+
+
+def replace(model: Any) -> Iterator[Swapped]:
+    (kind, ours), undo = swap(model, Trainings)
     yield (f"{kind}.train", f"{ours}.train"), undo
 
 
@@ -86,4 +91,4 @@ def losses_of(model: Any, **made: Any) -> Any:
     return rf_detr.losses_of(criterion_of(model), **made)
 
 
-FAMILY = Family(replace, cases, rf_detr.PARTS, losses_of)
+FAMILY = Family(replace, cases, parts, losses_of, fix=nothing)
