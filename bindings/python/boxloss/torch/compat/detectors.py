@@ -91,8 +91,9 @@ def use_boxloss(
         model: of one of these projects, or of a class derived from theirs that keeps what boxloss
             replaces.
         check: False replaces without comparing. Each training of rfdetr's compares all the same.
-        max_boxes: of an image: ground truth may then be `FixedTargets.of(labels, max_boxes=…)`, so
-            that all shapes are the same in each step. Denoising queries are for so many boxes, too.
+        max_boxes: of an image: ground truth may then be `FixedTargets.of(labels, max_boxes=…)`, or
+            what `collate_fixed` makes of masks, so that all shapes are the same in each step.
+            Denoising queries are for so many boxes, too.
         denoising_boxes: or for so many, in models that have such queries. Fewer leave room for more
             groups of them; boxes behind them get none. They are compared whatever `check` says.
 
@@ -124,7 +125,8 @@ def use_boxloss(
             replaced._undo.append(undo)
         compare(expected, family.criterion, model, name)
         if limit is not None:
-            compare([*map(_fixed, expected)], family.criterion, model, name)
+            fixed = [each for each in map(_fixed, expected) if each is not None]
+            compare(fixed, family.criterion, model, name)
     except Exception:
         replaced.restore()  # all or nothing
         parts.seen = known
@@ -144,11 +146,13 @@ def _limit(max_boxes: int | None, denoising_boxes: int | None) -> int | None:
     return min(whole(denoising_boxes, "denoising_boxes", least=1), most)
 
 
-def _fixed(expected: Run) -> Run:
-    """The same losses for the same ground truth in fixed shapes."""
+def _fixed(expected: Run) -> Run | None:
+    """The same losses for the same ground truth in fixed shapes, if it has them."""
     words, arguments, has_boxes = expected.case
-    case = Case(f"{words}, in fixed shapes", in_fixed_shapes(arguments), has_boxes)
-    return expected._replace(case=case)
+    fixed = in_fixed_shapes(arguments)
+    if fixed is None:
+        return None
+    return expected._replace(case=Case(f"{words}, in fixed shapes", fixed, has_boxes))
 
 
 def register_family(kind: type, family: Family) -> None:

@@ -13,6 +13,7 @@ from torch.utils.data import default_collate
 
 from ..arguments import whole
 from . import faults
+from .masks import truth_of
 from .targets import FixedTargets, kept_rows, offsets_of, rows_of_batch
 
 
@@ -25,18 +26,53 @@ def collate_fixed(
 ) -> dict[str, Any]:
     """A batch of transformers' samples whose "labels" are FixedTargets; all else is stacked.
 
+    Of samples with "mask_labels", all of one size, these are then (max_boxes * images, height,
+    width), and "class_labels" FixedTargets of these rows. max_boxes counts masks.
+
     By functools.partial it is the collate_fn of a DataLoader, or the data_collator of a Trainer,
     which can compute metrics from lists alone. A last batch of fewer images has other shapes: drop
     it. Options and errors are those of `FixedTargets.of`.
     """
-    labels = FixedTargets.of(
-        [each["labels"] for each in samples],
-        max_boxes=max_boxes,
-        num_labels=num_labels,
-        drop_smallest=drop_smallest,
+    options: Any = {"num_labels": num_labels, "drop_smallest": drop_smallest}
+    if "mask_labels" in samples[0]:
+        masks, classes = (
+            [each[name] for each in samples] for name in ("mask_labels", "class_labels")
+        )
+        most = whole(max_boxes, "max_boxes")
+        fixed = _fixed_masks(masks, classes, most, most * len(samples), **options)
+    else:
+        labels = [each["labels"] for each in samples]
+        fixed = {"labels": FixedTargets.of(labels, max_boxes=max_boxes, **options)}
+    others = [{name: each[name] for name in each if name not in fixed} for each in samples]
+    return {**default_collate(others), **fixed}
+
+
+def _fixed_masks(
+    masks: Sequence[Tensor],
+    labels: Sequence[Tensor],
+    most: int,
+    rows: int,
+    num_labels: int = 0,
+    drop_smallest: bool = False,
+) -> dict[str, Any]:
+    truth, _ = truth_of(masks, labels, num_labels)
+    if not _is_of_one_size(masks):
+        sizes = [tuple(each.shape[1:]) for each in masks]
+        raise ValueError(f"mask_labels have height and width {sizes}; all must be the same")
+    areas = functional.pad(truth.pixels.sum((1, 2, 3))[:, None], (2, 1), value=1)
+    told = "mask_labels[{}] has {} masks"
+    kept = kept_rows(most, told, areas, truth.offsets, truth.counts, drop_smallest)
+    classes, pixels = truth.labels[kept.row], torch.cat([*masks])[kept.row]
+    free = rows - len(pixels)
+    classes, pixels = (
+        torch.cat((each, each.new_zeros(free, *each.shape[1:]))) for each in (classes, pixels)
     )
-    others = [{name: each[name] for name in each if name != "labels"} for each in samples]
-    return {**default_collate(others), "labels": labels}
+    labels_in_rows = FixedTargets(areas.new_zeros(rows, 4), classes, kept.offsets, most)
+    return {"mask_labels": pixels, "class_labels": labels_in_rows}
+
+
+def _is_of_one_size(masks: Sequence[Tensor]) -> bool:
+    return len({each.shape[1:] for each in masks}) == 1
 
 
 def pad_batch(
@@ -55,7 +91,8 @@ def pad_batch(
     offsets = offsets_of(index, images)
     faults.check(faults.Rows(boxes, classes, offsets, "cls", num_classes, True, index))
     most = whole(max_boxes, "max_boxes", least=1)
-    kept = kept_rows(most, "image {}", boxes, offsets, offsets.diff().tolist(), drop_smallest)
+    told, counts = "image {} has {} boxes", offsets.diff().tolist()
+    kept = kept_rows(most, told, boxes, offsets, counts, drop_smallest)
     index, labels, boxes = (each[kept.row] for each in (index, labels, boxes))
     free = most * images - len(boxes)
     index = functional.pad(index, (0, free), value=images - 1)
@@ -65,8 +102,17 @@ def pad_batch(
     return {**batch, **fixed}
 
 
-def in_fixed_shapes(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a criterion, which has them as lists: the same in fixed shapes."""
+def in_fixed_shapes(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Of a criterion, which has them as lists: the same in fixed shapes, if there are any.
+
+    Masks without padding, so that their points are the same.
+    """
+    if "mask_labels" in arguments:
+        lists = arguments["mask_labels"], arguments["class_labels"]
+        if not _is_of_one_size(lists[0]):
+            return None
+        counts = [*map(len, lists[0])]
+        return {**arguments, **_fixed_masks(*lists, max(counts), sum(counts))}
     if "batch" not in arguments:
         name = "labels" if "labels" in arguments else "targets"
         lists = arguments[name]

@@ -21,12 +21,13 @@ from torch import Tensor
 
 from ..class_loss import class_loss
 from .cache import apart
-from .family import Family, Swapped, swap
+from .family import Family, Swapped, nothing, swap
 from .made_up import MadeUp, cases_of
 from .masks import MaskTargets, truth_of
 from .parts import Parts, check_class, check_methods
 from .proof import Case
 from .ranks import asks_accelerate, average_over_ranks
+from .targets import FixedTargets
 
 NAME = "(.*)For(Universal|Instance)Segmentation"
 # Some have some of them.
@@ -50,15 +51,15 @@ OfLayers = Callable[
 def losses(
     criterion: Any,
     layers: Sequence[tuple[Tensor, Tensor]],
-    mask_labels: Sequence[Tensor],
-    class_labels: Sequence[Tensor],
+    mask_labels: Sequence[Tensor] | Tensor,
+    class_labels: Sequence[Tensor] | FixedTargets,
     of_layers: OfLayers,
 ) -> list[dict[str, Tensor]]:
     """By their names, of each layer's masks and logits."""
     check_parts(criterion)
     truth, factor = truth_of(mask_labels, class_labels, layers[0][1].shape[-1] - 1)
     does_ask = asks_accelerate(criterion.original.__module__)
-    number = average_over_ranks(truth.offsets[-1], does_ask).clamp(min=1)
+    number = average_over_ranks(truth.total, does_ask).clamp(min=1)
     number = number if factor is None else number * factor
     masks, each_logits = zip(*layers, strict=True)
     logits = torch.stack(each_logits)
@@ -98,8 +99,8 @@ def _criterion(theirs: Any, of_layers: OfLayers) -> Any:
             self,
             masks_queries_logits: Tensor,
             class_queries_logits: Tensor,
-            mask_labels: Sequence[Tensor],
-            class_labels: Sequence[Tensor],
+            mask_labels: Sequence[Tensor] | Tensor,
+            class_labels: Sequence[Tensor] | FixedTargets,
             auxiliary_predictions: Sequence[Mapping[str, Tensor]] | None = None,
         ) -> dict[str, Tensor]:
             layers = all_layers(masks_queries_logits, class_queries_logits, auxiliary_predictions)
@@ -130,7 +131,10 @@ def parts(model: Any) -> Parts:
 
 
 def check_parts(criterion: Any) -> None:
-    """What the criterion has no call for must be transformers' own, as it is when it is called."""
+    """What the criterion has no call for must be transformers' own, as it is when it is called;
+    compiled code does not look."""
+    if torch.compiler.is_compiling():
+        return
     theirs = getattr(criterion, "original", type(criterion))
     module, prefix = theirs.__module__, theirs.__name__.removesuffix("Loss")
     parts_of(module, prefix).check()
@@ -145,7 +149,8 @@ def replace(of_layers: OfLayers, model: Any) -> Iterator[Swapped]:
 
 
 def cases(model: Any) -> Iterator[Case]:
-    """The last layer and another one; in the last case with more masks than queries."""
+    """The last layer and another one; in the last case with more masks than queries, in images of
+    other sizes."""
     random = MadeUp.of(model)
     yield from cases_of(lambda counts: made_up(random, model.criterion, counts), (13, 1))
 
@@ -158,7 +163,8 @@ def made_up(random: MadeUp, criterion: Any, counts: tuple[int, ...]) -> dict[str
         logits = random.output(random.normal(images, queries, classes + 1))
         return {"masks_queries_logits": masks, "class_queries_logits": logits}
 
-    shapes = [(count, 40 + 8 * b, 60) for b, count in enumerate(counts)]
+    step = 8 if max(counts) > queries else 0
+    shapes = [(count, 40 + step * b, 60) for b, count in enumerate(counts)]
     masks = [made_up_masks(random, *shape) for shape in shapes]
     labels = [random.integers(classes, count).to(random.device) for count in counts]
     auxiliary = [layer()]
@@ -183,4 +189,4 @@ def losses_of(model: Any, **made: Any) -> Any:
 
 
 def family(of_layers: OfLayers) -> Family:
-    return Family(partial(replace, of_layers), cases, parts, losses_of)
+    return Family(partial(replace, of_layers), cases, parts, losses_of, fix=nothing)

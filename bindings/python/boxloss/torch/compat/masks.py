@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from torch.nn import functional
 from ..collate import on_host
 from ..hungarian_match import hungarian_match
 from .faults import Rows, check
+from .targets import FixedTargets
 
 ALPHA = 0.25  # of the originals' focal loss; gamma is 2
 
@@ -32,7 +33,7 @@ class MaskTargets(NamedTuple):
         labels: (T). offsets: (images + 1): image b has masks offsets[b] to offsets[b + 1].
         image, place: (T): whose each mask is, and which of its.
         slots: (images, most): the mask in each place, 0 where there is none.
-        counts: how many masks each image has.
+        counts: how many masks each image has; empty where only the device knows it.
     """
 
     pixels: Tensor
@@ -44,6 +45,11 @@ class MaskTargets(NamedTuple):
     place: Tensor
     slots: Tensor
     counts: list[int]
+
+    @property
+    def total(self) -> Tensor:
+        """The number of masks."""
+        return self.offsets[-1] if self.counts else self.offsets[-1] - self.offsets[0]
 
 
 def collate_masks(masks: Sequence[Tensor], labels: Sequence[Tensor], name: str) -> MaskTargets:
@@ -96,16 +102,45 @@ def collate_masks(masks: Sequence[Tensor], labels: Sequence[Tensor], name: str) 
     )
 
 
+def masks_in_rows(masks: Tensor, rows: FixedTargets, name: str) -> MaskTargets:
+    """Of (T, height, width); those of padding are some image's, but in no pair.
+
+    Raises:
+        ValueError: not as many masks as rows.
+    """
+    given = tuple(masks.shape) if isinstance(masks, Tensor) else type(masks).__name__
+    _, labels, offsets = rows
+    if len(given) != 3 or given[0] != len(labels):
+        raise ValueError(
+            f"{name} is {given}; beside FixedTargets it must be ({len(labels)}, height, width)"
+        )
+    row, slot = (torch.arange(n, device=masks.device) for n in (len(masks), rows.most))
+    image = (torch.searchsorted(offsets, row, right=True) - 1).clamp(0, len(offsets) - 2)
+    place = (row - offsets[image]).clamp(0, rows.most - 1)
+    slots = offsets[:-1, None] + slot
+    slots = slots.where(slots < offsets[1:, None], 0)
+    sizes = torch.stack([torch.full_like(row, given[axis]) for axis in (2, 1)], 1)
+    scale = torch.ones_like(sizes, dtype=torch.float32)
+    return MaskTargets(wide(masks[:, None]), sizes, scale, labels, offsets, image, place, slots, [])
+
+
 def wide(values: Tensor) -> Tensor:
     """At least in float32."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def truth_of(
-    masks: Sequence[Tensor], labels: Sequence[Tensor], classes: int, name: str = "mask_labels"
+    masks: Any, labels: Sequence[Tensor] | FixedTargets, classes: int, name: str = "mask_labels"
 ) -> tuple[MaskTargets, Tensor | None]:
-    """The ground truth, looked for faults. Where a device does that, 1, or NaN for a fault, too."""
-    truth = collate_masks(masks, labels, name)
+    """The ground truth, looked for faults. Where a device does that, 1, or NaN for a fault, too.
+
+    Args:
+        masks: of each image (n, height, width); or of FixedTargets (T, height, width).
+    """
+    if isinstance(labels, FixedTargets):
+        truth = masks_in_rows(masks, labels, name)
+    else:
+        truth = collate_masks(masks, labels, name)
     peaks = torch.linalg.vector_norm(truth.pixels, torch.inf, (2, 3)).float()  # finite if masks are
     stand_ins = functional.pad(peaks, (3, 0))
     rows = Rows(stand_ins, truth.labels, truth.offsets, "class_labels", classes, True, None, name)
@@ -173,11 +208,13 @@ class Pairs(NamedTuple):
     Attributes:
         mask: (layers, n), of all images'. query: (layers, n), of its image.
         logits: (layers * n, 1, height, width), which the query predicts.
+        exists: (layers * n), where only the device knows how many do: the others have mask -1.
     """
 
     mask: Tensor
     query: Tensor
     logits: Tensor
+    exists: Tensor | None
 
     @staticmethod
     def of(
@@ -189,12 +226,23 @@ class Pairs(NamedTuple):
         own = [
             each.flatten(0, 1).index_select(0, its) for each, its in zip(logits, query, strict=True)
         ]
-        return Pairs(mask.gather(1, query), query % queries, wide(torch.cat(own)[:, None]))
+        mask = mask.gather(1, query)
+        exists = None if truth.counts else mask.flatten() >= 0
+        return Pairs(mask, query % queries, wide(torch.cat(own)[:, None]), exists)
+
+    def only(self, values: Tensor) -> Tensor:
+        """Of (layers * n) or (layers * n, points): where there is no pair 0, and no gradient."""
+        if self.exists is None:
+            return values
+        return values.where(self.exists if values.dim() == 1 else self.exists[:, None], 0)
 
 
 def pairs_of(truth: MaskTargets, queries: int, groups: int = 1) -> int:
-    """How many there are where each group of queries has all masks."""
-    return groups * sum(min(count, queries // groups) for count in truth.counts)
+    """How many there are, or can be, where each group of queries has all masks."""
+    own = queries // groups
+    if not truth.counts:
+        return groups * min(len(truth.pixels), len(truth.slots) * min(own, truth.slots.shape[1]))
+    return groups * sum(min(count, own) for count in truth.counts)
 
 
 def dice_cost(size: Tensor, shared: Tensor) -> Tensor:
@@ -274,14 +322,16 @@ def losses_at_points(
         layer = torch.arange(layers, device=at.device)[:, None]
         group = pairs.query // (mask_of_query.shape[2] // groups)
         place = ((pairs.mask * layers + layer) * groups + group).flatten()
-        moved = at.new_zeros(masks * layers * groups, *at.shape[1:])
-        moved = moved.index_copy(0, place, at).view(masks, -1, 2)
+        # Those of mask -1 go behind the last mask's, and have any value.
+        moved = at.new_zeros((masks + 1) * layers * groups, *at.shape[1:])
+        moved[place] = at
+        moved = moved.view(masks + 1, -1, 2)[:masks]
         t = _at(truth.pixels, moved, mode).view(-1, at.shape[1])[place]
-    x = _at(pairs.logits, at)[:, 0]
+    x = pairs.only(_at(pairs.logits, at)[:, 0])
     t = t.to(x.dtype)
     entropy = functional.binary_cross_entropy_with_logits(x, t, reduction="none").mean(1)
-    of_pairs = torch.stack((entropy, dice_loss(x.sigmoid(), t))).view(2, layers, -1)
-    entropy, dice = of_pairs.sum(2) / number
+    of_pairs = torch.stack([pairs.only(each) for each in (entropy, dice_loss(x.sigmoid(), t))])
+    entropy, dice = of_pairs.view(2, layers, -1).sum(2) / number
     return entropy, dice
 
 
@@ -296,18 +346,19 @@ def losses_at_pixels(
     logits: Tensor, truth: MaskTargets, mask_of_query: Tensor, number: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The focal loss and dice of all pairs of a layer, () each, at the ground truth's size."""
-    (mask,), _, own = Pairs.of([logits], truth, mask_of_query[None])
+    pairs = Pairs.of([logits], truth, mask_of_query[None])
+    mask, own = pairs.mask[0], pairs.logits
     if len(mask) == 0:
         return own.sum(), own.sum()
     size = truth.pixels.shape[2:]
     x = functional.interpolate(own, size=size, mode="bilinear", align_corners=False).flatten(1)
-    t = truth.pixels[mask].flatten(1).to(x.dtype)
+    x, t = pairs.only(x), truth.pixels[mask].flatten(1).to(x.dtype)
     p = x.sigmoid()
     entropy = functional.binary_cross_entropy_with_logits(x, t, reduction="none")
     missed = p + t - 2 * p * t  # 1 - p of what it is
     weight = 1 - ALPHA + (2 * ALPHA - 1) * t
-    focal = (weight * missed.square() * entropy).mean(1).sum()
-    return focal / number, dice_loss(p, t).sum() / number
+    focal = (weight * missed.square() * entropy).mean(1)
+    return pairs.only(focal).sum() / number, pairs.only(dice_loss(p, t)).sum() / number
 
 
 def _at(masks: Tensor, points: Tensor, mode: str = "bilinear") -> Tensor:

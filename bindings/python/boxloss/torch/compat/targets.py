@@ -33,9 +33,12 @@ class FixedTargets:
         class_labels: (T), int64; 0 in padding.
         offsets: (images + 1), int64, on the boxes' device: image b has rows offsets[b] to
             offsets[b + 1]. Rows before offsets[0] are padding, too.
+        most: no image has more rows; T if it is not given.
     """
 
-    def __init__(self, boxes: Tensor, class_labels: Tensor, offsets: Tensor) -> None:
+    def __init__(
+        self, boxes: Tensor, class_labels: Tensor, offsets: Tensor, most: int | None = None
+    ) -> None:
         """Raises ValueError: shapes that do not fit. TypeError: boxes that are no floating-point
         numbers of 16 bits or more; labels or offsets that are no integers."""
         shapes = [tuple(each.shape) for each in (boxes, class_labels, offsets)]
@@ -52,6 +55,7 @@ class FixedTargets:
         numbers = boxes.flatten().clone().view(torch.int64)
         self._packed = torch.cat([numbers, class_labels.long(), offsets.long()])
         self._rows, self._dtype = len(boxes), boxes.dtype
+        self.most = len(boxes) if most is None else most
 
     @property
     def boxes(self) -> Tensor:
@@ -112,16 +116,18 @@ class FixedTargets:
         truth = ground_truth_of(labels, "class_labels", num_labels, has_sizes=True)
         given, classes, offsets = truth.checked(truth.boxes), truth.labels, truth.offsets
         if max_boxes is not None:
-            most = whole(max_boxes, "max_boxes")
-            kept = kept_rows(most, "labels[{}]", given, offsets, truth.counts, drop_smallest)
+            max_boxes = whole(max_boxes, "max_boxes")
+            kept = kept_rows(
+                max_boxes, "labels[{}] has {} boxes", given, offsets, truth.counts, drop_smallest
+            )
             given, classes, offsets = given[kept.row], classes[kept.row], kept.offsets
-            rows = most * len(labels)
+            rows = max_boxes * len(labels)
         rows = whole(rows, "rows")
         free = rows - len(given)
         if free < 0:
             raise ValueError(f"labels has {len(given)} boxes; rows is {rows}")
         boxes = functional.pad(given, (0, 0, 0, free))
-        return FixedTargets(boxes, functional.pad(classes, (0, free)), offsets)
+        return FixedTargets(boxes, functional.pad(classes, (0, free)), offsets, max_boxes)
 
 
 class Kept(NamedTuple):
@@ -133,13 +139,13 @@ class Kept(NamedTuple):
 
 def kept_rows(
     most: int,
-    image: str,
+    told: str,
     boxes: Tensor,
     offsets: Tensor,
     counts: Sequence[int],
     drop_smallest: bool,
 ) -> Kept:
-    """At most so many of each image; `image` is its name in errors. Boxes are cxcywh."""
+    """At most so many of each image; errors say that image {} has {}. Boxes are cxcywh."""
     if max(counts, default=0) <= most:
         return Kept(slice(None), offsets)
     rows = []
@@ -147,7 +153,7 @@ def kept_rows(
     for b, (own, row) in enumerate(zip(boxes.split([*counts]), places, strict=True)):
         if len(own) > most:
             if not drop_smallest:
-                raise ValueError(f"{image.format(b)} has {len(own)} boxes; max_boxes is {most}")
+                raise ValueError(f"{told.format(b, len(own))}; max_boxes is {most}")
             row = row[own[:, 2:4].prod(1).topk(most).indices.sort().values]
         rows.append(row)
     kept = on_host(accumulate(map(len, rows), initial=0), boxes.device)

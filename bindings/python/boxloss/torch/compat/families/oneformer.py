@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 from transformers.models.oneformer.modeling_oneformer import OneFormerLoss
 
-from ..family import Family, Swapped, swap
+from ..family import Family, Swapped, nothing, swap
 from ..made_up import MadeUp, cases_of
 from ..mask_layers import (
     all_layers,
@@ -20,6 +20,7 @@ from ..mask_layers import (
     parts,
 )
 from ..proof import Case
+from ..targets import FixedTargets
 from .mask2former import at_points
 
 
@@ -29,8 +30,8 @@ class Criterion(OneFormerLoss):
         masks_queries_logits: Tensor,
         class_queries_logits: Tensor,
         contrastive_queries_logits: Tensor | None,
-        mask_labels: Sequence[Tensor],
-        class_labels: Sequence[Tensor],
+        mask_labels: Sequence[Tensor] | Tensor,
+        class_labels: Sequence[Tensor] | FixedTargets,
         text_queries: Tensor | None,
         auxiliary_predictions: Sequence[Mapping[str, Tensor]] | None = None,
         calculate_contrastive_loss: bool = True,
@@ -61,4 +62,4 @@ def cases(model: Any) -> Iterator[Case]:
     yield from cases_of(make, (13, 1))
 
 
-FAMILY = Family(replace, cases, parts, losses_of)
+FAMILY = Family(replace, cases, parts, losses_of, fix=nothing)
