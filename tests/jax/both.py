@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from boxloss.jax import class_loss, distribution_loss, rotated_box_loss
 from comparison import UNIT_ROUNDOFF
+from losses_of_logits import moved
 from problems import Problem
 
 DEVICE = torch.device("cuda" if jax.default_backend() == "gpu" else "cpu")
@@ -22,13 +23,6 @@ def as_numpy(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     if host.dtype == torch.bfloat16:
         return host.view(torch.int16).numpy().view(jnp.bfloat16)
     return host.numpy()
-
-
-def on_device(values: Problem) -> Problem:
-    return {
-        name: value.to(DEVICE) if isinstance(value, torch.Tensor) else value
-        for name, value in values.items()
-    }
 
 
 def for_jax(values: Problem) -> Problem:
@@ -55,7 +49,7 @@ def floating(values: Problem) -> list[str]:
 
 def torch_run(function: Callable[..., Any], values: Problem) -> tuple[Arrays, Arrays, list[Any]]:
     """Outputs by name, gradients by name, and the incoming gradients."""
-    names, values = floating(values), on_device(values)
+    names, values = floating(values), moved(values, DEVICE)
     inputs = {name: values[name].clone().requires_grad_() for name in names}
     losses = function(**{**values, **inputs})
     outputs = losses._asdict() if isinstance(losses, tuple) else {"loss": losses}

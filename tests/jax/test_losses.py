@@ -7,9 +7,6 @@ from typing import Any, get_args
 
 import boxloss.jax
 import boxloss.torch
-import jax
-import jax.numpy as jnp
-import numpy as np
 import pytest
 import torch
 from both import DEVICE, assert_same, for_jax
@@ -119,12 +116,3 @@ def test_named_functions(name: str) -> None:
     values = for_jax(problem("lengths", DEVICE))
     function = getattr(boxloss.jax, f"{name}_loss")
     assert function(**values) == boxloss.jax.box_loss(loss=name, **values)
-
-
-def test_numpys_arrays_are_taken() -> None:
-    values = for_jax(problem("offsets", DEVICE))
-    arrays = {name: np.asarray(value) for name, value in values.items()}
-    loss = boxloss.jax.box_loss(**arrays)
-    assert isinstance(loss, jax.Array)
-    assert loss == boxloss.jax.box_loss(**values)
-    assert loss.dtype == jnp.float32

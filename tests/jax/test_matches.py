@@ -7,7 +7,6 @@ What they compute is for tests/torch; here the binding hands over every dtype an
 
 import math
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, get_args
 
 import boxloss.jax
@@ -18,15 +17,16 @@ import numpy as np
 import pytest
 import torch
 from both import (
+    DEVICE,
     as_numpy,
     assert_one_after_the_other,
     assert_same_bits,
     for_jax,
-    on_device,
     switched_x64,
 )
 from boxloss._options import LowQuality
-from boxloss.jax import box_loss, matching_cost
+from boxloss.jax import matching_cost
+from losses_of_logits import moved
 from matching import classes
 from problems import FLOATING, FORMATS, TARGETS, Problem, boxes
 from task_aligned import problem as task_aligned
@@ -108,7 +108,7 @@ def of_both(name: str, values: Problem) -> Iterator[Any]:
 
 @pytest.mark.parametrize(("function", "values", "x64"), [*problems()])
 def test_the_bits_are_torchs(function: str, values: Problem, x64: bool) -> None:
-    expected = getattr(boxloss.torch, function)(**on_device(values))
+    expected = getattr(boxloss.torch, function)(**moved(values, DEVICE))
     arrays = {k: as_numpy(v) if isinstance(v, torch.Tensor) else v for k, v in values.items()}
     with switched_x64(x64):
         found = getattr(boxloss.jax, function)(**arrays)
@@ -126,7 +126,7 @@ def test_the_bits_are_torchs(function: str, values: Problem, x64: bool) -> None:
 def test_every_change_is_one(name: str) -> None:
     """Else nothing would tell whether JAX hears of it."""
     results = [
-        getattr(boxloss.torch, name)(**on_device({**FIRST[name], **changed}))
+        getattr(boxloss.torch, name)(**moved({**FIRST[name], **changed}, DEVICE))
         for changed in ({}, *CHANGES[name])
     ]
     of_all = [(each,) if isinstance(each, torch.Tensor) else each for each in results]
@@ -150,17 +150,6 @@ def test_softmax_of_half_logits_is_taken_in_float32() -> None:
         matching_cost(**{**values, "logits": logits}) for logits in (half, half.astype(jnp.float32))
     )
     np.testing.assert_array_equal(found, expected)
-
-
-def test_lengths_that_lead_outside_are_no_pairs_of_that_matrix() -> None:
-    cost = jnp.asarray(np.random.default_rng(0).integers(0, 9, (5, 6, 7)), jnp.float32)
-    bad = jnp.array([[6, 7], [7, 2], [2, 8], [-1, 2], [2, -1]])
-    found = boxloss.jax.linear_sum_assignment(cost, lengths=bad)
-    expected = boxloss.jax.linear_sum_assignment(cost[:1])
-    for field, whole in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(field[:1], whole)
-        assert (whole >= 0).any()
-        assert (field[1:] == -1).all()
 
 
 def test_an_assignment_has_no_gradient() -> None:
@@ -188,25 +177,3 @@ def test_vmap_is_one_call_after_the_other(name: str) -> None:
 
     assert (match(many[0]).target_index >= 0).any()
     assert_one_after_the_other(match, (0,), many)
-
-
-@pytest.mark.parametrize(
-    ("name", "pred"), [("max_iou_match", "anchors"), ("task_aligned_match", "pred")]
-)
-def test_an_assigner_has_no_gradient(name: str, pred: str) -> None:
-    """Where it is a part of what is differentiated."""
-    values = for_jax(FIRST[name])
-    given = values.pop(pred)
-    match = partial(getattr(boxloss.jax, name), **values)
-
-    def loss(pred: jax.Array, index: jax.Array) -> jax.Array:
-        rows = jnp.broadcast_to(pred, (3, *pred.shape[-2:])).reshape(-1, 4)
-        return box_loss(rows, values["target"], "ciou", target_index=index.ravel())
-
-    def matched(each: jax.Array) -> jax.Array:
-        index, *others = match(**{pred: each})
-        return loss(each, index) + sum(other.sum() for other in others)
-
-    expected = jax.grad(loss)(given, match(**{pred: given})[0])
-    assert expected.any()
-    np.testing.assert_array_equal(jax.grad(matched)(given), expected)
