@@ -27,12 +27,9 @@ from boxloss.torch import (
 )
 from boxloss.torch.compat import MMDetLoss
 from boxloss.torch.losses import NamedLoss
-from comparison import assert_same_in_double
 from problems import LOSSES, PARAMETERS, REDUCTIONS, boxes, problem, with_overlaps
 from rotated import LOSSES as ROTATED_LOSSES
 from torch import Tensor
-
-from benchmarks.common.losses import UnavailableError, torchvision_file
 
 NAMED = [loss for loss in LOSSES if f"{loss}_loss" in boxloss.torch.__all__]
 MODULES = {
@@ -86,8 +83,8 @@ def test_functions_and_modules_are_box_loss(device: torch.device, make: Any, los
         wanted = FUNCTIONS[make](**tensors | options, loss=loss, **numbers)
         assert torch.equal(make(loss, **options, **numbers)(**tensors), wanted)
         # What a call gives replaces what is fixed.
-        fixed = make(loss, **numbers, zero_padded=True)
-        assert torch.equal(fixed(**tensors, **{"zero_padded": False} | options), wanted)
+        fixed = make(loss, **{n: 1.125 * each for n, each in numbers.items()}, zero_padded=True)
+        assert torch.equal(fixed(**tensors, **numbers, **{"zero_padded": False} | options), wanted)
         if make is BoxLoss and loss in NAMED:
             assert torch.equal(function_of(loss)(**tensors | options), wanted)
         if make is BoxLoss and loss in MODULES:
@@ -186,13 +183,6 @@ def test_a_bad_option_is_an_error_when_the_module_is_made(make: Callable[..., An
 # --- Numbers of a loss' own ---
 
 
-def test_a_call_of_a_module_may_replace_them(device: torch.device) -> None:
-    module = BoxLoss("mpdiou", image_width=64, image_height=48)
-    size = {"image_width": 640, "image_height": 480}
-    wanted = box_loss(*both(device), "mpdiou", **size)
-    assert torch.equal(module(*both(device), **size), wanted)
-
-
 @pytest.mark.parametrize("loss", LOSS_PARAMETERS)
 def test_names_are_cores(loss: str) -> None:
     names = LOSS_PARAMETERS[loss]
@@ -238,22 +228,6 @@ def test_a_number_is_its_tensor(
                 assert torch.equal(result, wanted)
 
 
-def test_numbers_that_the_dtype_does_not_hold(device: torch.device) -> None:
-    for dtype, number, shown in [
-        (torch.bfloat16, -1e39, r"-1e\+39"),
-        (torch.float32, 10**40, "1000"),
-        (torch.float64, 10**400, "1000"),
-    ]:
-        text = f"^box_loss: normalizer is {shown}.*; it must be less than .* in magnitude, as torch"
-        with pytest.raises(ValueError, match=text):
-            box_loss(*both(device, dtype), normalizer=number)
-    large, same = (
-        box_loss(*both(device, torch.float64), normalizer=number) for number in (10**40, 1e40)
-    )
-    assert torch.equal(large, same)
-    assert box_loss(*both(device), normalizer=float("inf")) == 0
-
-
 # --- torchvision's functions by their names here ---
 
 TORCHVISIONS = {
@@ -266,12 +240,10 @@ of_torchvision = pytest.mark.parametrize("loss", TORCHVISIONS)
 scripting = pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
 
 
-def pred_and_target(
-    device: torch.device, dtype: torch.dtype = torch.float32
-) -> tuple[Tensor, Tensor]:
+def pred_and_target(device: torch.device) -> tuple[Tensor, Tensor]:
     """Some overlap, one pair is equal."""
-    target = boxes((8,), device, dtype, seed=2)
-    pred = torch.cat((boxes((3,), device, dtype, seed=1), 1.125 * target[3:7] - 1, target[7:]))
+    target = boxes((8,), device, seed=2)
+    pred = torch.cat((boxes((3,), device, seed=1), 1.125 * target[3:7] - 1, target[7:]))
     return pred, target
 
 
@@ -305,20 +277,3 @@ def test_torchvisions_by_position(device: torch.device, loss: str, reduction: st
 def test_torchvisions_error(device: torch.device, loss: str) -> None:
     with pytest.raises(ValueError, match=r"^Invalid Value for arg 'reduction': 'avg \n"):
         TORCHVISIONS[loss](*pred_and_target(device), "avg")
-
-
-@of_torchvision
-def test_beside_torchvision(device: torch.device, loss: str) -> None:
-    try:
-        theirs = getattr(torchvision_file(f"{loss}_loss"), TORCHVISIONS[loss].__name__)
-    except UnavailableError as reason:
-        pytest.skip(str(reason))
-    pred, target = pred_and_target(device, torch.float64)
-    results = []
-    for function in (TORCHVISIONS[loss], theirs):
-        p, t = pred.detach().requires_grad_(), target.detach().requires_grad_()
-        result = function(p, t)
-        gradients = torch.autograd.grad(result.sum(), (p, t))
-        results.append([result.detach(), *gradients])
-    for actual, expected in zip(*results, strict=True):
-        assert_same_in_double(actual, expected)

@@ -94,9 +94,7 @@ def test_check_indices_names_the_first_bad_index(
     ("pairing", "change", "error"),
     [
         ("offsets", {"offsets": torch.tensor([0, 1])}, ValueError),
-        ("offsets", {"target": None}, TypeError),
         ("lengths", {"lengths": torch.tensor([1.0, 2.0, 3.0])}, TypeError),
-        ("indices", {"pred_index": torch.zeros(3, dtype=torch.int64)}, ValueError),
         ("indices", {"target_index": None}, ValueError),
     ],
 )

@@ -389,17 +389,13 @@ def backward_arguments(values: Problem, **changed: Any) -> tuple[Any, ...]:
 
 def test_the_private_backward_refuses_what_forward_did_not_give(device: torch.device) -> None:
     values = class_problem("bce", device)
-    ones, cube = torch.ones(2, device=device), torch.ones(2, 3, 5, device=device)
-    meta = torch.device("meta")
+    ones = torch.ones(2, device=device)
     for name in ("boxloss", "aten"):
         with use_implementation(name):
             for changed, error, text in (
                 ({"grad": ones[:1]}, ValueError, r"grad has shape \[1\]; it must be \[2\], the sh"),
-                ({"grad": cube}, ValueError, r"grad has shape \[2, 3, 5\]; it must be \[2\], the"),
-                ({"scale": ones.sum()}, ValueError, r"scale has shape \[\]; it must be \[2\], as"),
-                ({"grad": ones.double()}, TypeError, "grad is float64; it must be float32, as"),
                 ({"scale": ones.double()}, TypeError, "scale is float64; it must be float32, as"),
-                ({"scale": ones.to(meta)}, RuntimeError, "scale is on meta, logits is on "),
+                ({"scale": ones.to("meta")}, RuntimeError, "scale is on meta, logits is on "),
             ):
                 with pytest.raises(error, match=f"^class_loss: {text}"):
                     OPERATORS._class_loss_backward(*backward_arguments(values, **changed))

@@ -149,21 +149,6 @@ def test_no_class_at_all(implementation_or_aten: Implementation, mode: str) -> N
     assert torch.equal(matching_cost(**values), wanted)
 
 
-def test_defaults_are_detrs_and_torchvisions() -> None:
-    values = classes(cost_problem(CPU))
-    weights = {"iou_weight": 2.0, "l1_weight": 5.0, "class_weight": 1.0}
-    formats = {"pred_format": "cxcywh", "target_format": "cxcywh"}
-    named = {"loss": "giou", "eps": 0.0, "class_mode": "softmax", **weights, **formats}
-    assert torch.equal(matching_cost(**values), matching_cost(**values, **named))
-    focal = {**values, "class_mode": "focal"}
-    assert torch.equal(
-        matching_cost(**focal), matching_cost(**focal, focal_alpha=0.25, focal_gamma=2.0)
-    )
-    given = {name: values[name] for name in ("pred", "target", "offsets")}
-    named = {"loss": "ciou", "eps": 1e-7, "pred_format": "xyxy", "target_format": "xyxy"}
-    assert torch.equal(pairwise_iou(**given), pairwise_iou(**given, **named))
-
-
 # --- As torch's tensors reach core ---
 
 HANDED_OVER: dict[str, Any] = {

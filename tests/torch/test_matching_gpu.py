@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The matcher where only a GPU is asked: streams, graphs, and who waits."""
+"""The matcher in CUDA graphs, which hold no launch on another stream and no wait of the host."""
 
 from collections.abc import Callable
 
@@ -14,11 +14,9 @@ from boxloss.torch import (
     task_aligned_match,
 )
 from boxloss.torch.compat import batch_linear_assignment
+from layouts import in_planes
 from losses_of_logits import CLASS_MODES, OF_QUALITY
-from test_gpu import waiting_is_an_error
 from torch import Tensor
-
-LONG = 50_000_000  # GPU cycles, some 30 ms
 
 
 def batch(gpu: torch.device, seed: int) -> dict[str, Tensor]:
@@ -33,21 +31,6 @@ def batch(gpu: torch.device, seed: int) -> dict[str, Tensor]:
         "labels": torch.randint(0, 11, (25,), generator=random),
     }
     return {name: value.to(gpu) for name, value in values.items()}
-
-
-def test_cost_and_assignment_run_on_the_current_stream(gpu: torch.device) -> None:
-    values = batch(gpu, 5)
-    expected = hungarian_match(matching_cost(**values), values["offsets"])
-    right, values["pred"] = values["pred"], torch.full_like(values["pred"], float("nan"))
-    torch.cuda.synchronize()
-
-    with torch.cuda.stream(torch.cuda.Stream()):
-        torch.cuda._sleep(LONG)
-        values["pred"].copy_(right)  # any other stream still sees NaN
-        found = hungarian_match(matching_cost(**values), values["offsets"])
-        torch.cuda.current_stream().synchronize()
-
-    assert all(torch.equal(*each) for each in zip(found, expected, strict=True))
 
 
 def corners(values: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
@@ -102,17 +85,13 @@ def classified(
     return losses
 
 
-def planes(values: Tensor) -> Tensor:
-    return values.mT.contiguous().mT
-
-
 @pytest.mark.parametrize(
     "match",
     [
         *map(cost, ("softmax", "focal")),
         *(assigned, each_alone, *map(max_iou, ("argmax", "overwrite", "force")), task_aligned),
         *map(classified, CLASS_MODES),
-        classified("varifocal", planes),
+        classified("varifocal", in_planes),
     ],
 )
 def test_a_graph_replays_with_another_batch(
@@ -132,19 +111,3 @@ def test_a_graph_replays_with_another_batch(
             value.copy_(other[name])
         graph.replay()
         assert all(torch.equal(*each) for each in zip(found, match(other), strict=True))
-
-
-@pytest.mark.parametrize("layout", [Tensor.contiguous, planes])
-def test_a_class_loss_is_on_the_current_stream_and_waits_for_nothing(
-    gpu: torch.device, layout: Callable[[Tensor], Tensor]
-) -> None:
-    values, losses = batch(gpu, 5), classified("focal", layout)
-    expected, right = losses(values), values["logits"].clone()
-    values["logits"].fill_(float("nan"))
-    with torch.cuda.stream(torch.cuda.Stream()):
-        with waiting_is_an_error():
-            torch.cuda._sleep(LONG)
-            values["logits"].copy_(right)  # any other stream still sees NaN
-            found = losses(values)
-        torch.cuda.current_stream().synchronize()
-    assert all(map(torch.equal, found, expected))

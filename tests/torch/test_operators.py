@@ -164,22 +164,13 @@ def test_the_private_backward_refuses_what_forward_did_not_give(device: torch.de
         ((loss[:1], None, scale, *given), r"grad_loss has shape \[1\]; it must be \[2\], the"),
         ((None, l1.sum(), scale, *given), r"grad_l1 has shape \[\]; it must be \[2\], the"),
         ((loss, None, scale.sum(), *given), r"scale has shape \[\]; it must be \[2\], as"),
-        ((None, l1, scale, *wanted, *mixed), "l1 is of values in one format"),
         ((loss, l1, scale, *wanted, *mixed), "l1 is of values in one format"),
     ):
         for where in (device, torch.device("meta")):
             moved = [a.to(where) if isinstance(a, torch.Tensor) else a for a in gradient]
             with pytest.raises(ValueError, match=text):
                 OPERATORS._box_losses_backward(*moved)
-    with pytest.raises(TypeError, match="grad_l1 is float64; it must be float32, as the loss is"):
-        OPERATORS._box_losses_backward(loss, l1.double(), scale, *given)
-    meta = torch.device("meta")
-    for name, moved in (
-        ("grad_loss", (loss.to(meta), l1, scale)),
-        ("grad_l1", (loss, l1.to(meta), scale)),
-        ("scale", (loss, l1, scale.to(meta))),
-    ):
-        with pytest.raises(RuntimeError, match=f"{name} is on meta, pred is on {device.type}"):
-            OPERATORS._box_losses_backward(*moved, *given)
+    with pytest.raises(RuntimeError, match=f"grad_l1 is on meta, pred is on {device.type}"):
+        OPERATORS._box_losses_backward(loss, l1.to("meta"), scale, *given)
     with pytest.raises(ValueError, match="wants_weight is True, but weight is not given"):
         OPERATORS._box_losses_backward(loss, l1, scale, True, False, True, *arguments)

@@ -3,8 +3,6 @@
 """What rotated boxes have of their own; what all losses share is in the other tests' tables."""
 
 import math
-from math import pi
-from typing import Any
 
 import pytest
 import rotated
@@ -67,27 +65,6 @@ def test_derivatives_of_both_orders(device: torch.device, loss: str) -> None:
 
     assert gradcheck(losses, leaves)
     assert gradgradcheck(losses, leaves)
-
-
-@each_loss
-def test_one_box_in_other_words(implementation: Implementation, loss: str) -> None:
-    """In degrees, turned by half a turn, and by a quarter with its sides exchanged."""
-    pred, target = (
-        boxes((9,), implementation.device, torch.float64, "radians", seed=s) for s in (1, 2)
-    )
-    target[:4] = pred[:4] + target[:4] / 64
-
-    def losses(pred: Tensor, target: Tensor, unit: Any = "radians") -> Tensor:
-        return rotated_box_loss(pred, target, loss, angle_unit=unit, reduction="none")
-
-    def turned(values: Tensor, angle: float, order: list[int]) -> Tensor:
-        return values[:, order] + values.new_tensor([0, 0, 0, 0, angle])
-
-    expected = losses(pred, target)
-    degrees = [each * each.new_tensor([1, 1, 1, 1, -180 / pi]) for each in (pred, target)]
-    half, quarter = turned(pred, pi, [0, 1, 2, 3, 4]), turned(pred, pi / 2, [0, 1, 3, 2, 4])
-    for found in (losses(*degrees, unit="degrees"), losses(half, target), losses(quarter, target)):
-        assert torch.allclose(found, expected, rtol=0, atol=1e-12)
 
 
 @each_loss

@@ -25,7 +25,6 @@ def calls(boxes: Tensor) -> None:
     giou_loss(pred=boxes, target=boxes, reduction="typo")  # type: ignore[arg-type]
     BoxLoss("typo")  # type: ignore[arg-type]
     BoxLoss(wieght=boxes)  # type: ignore[call-arg]
-    BoxLoss(weight=boxes)  # type: ignore[call-arg]
     GIoULoss(reduction="typo")  # type: ignore[arg-type]
     GIoULoss(loss="ciou")  # type: ignore[call-arg]
     GIoULoss()(boxes)  # type: ignore[call-arg]
