@@ -5,10 +5,7 @@ gives the original's loss."""
 
 import copy
 import pickle
-import subprocess
-import sys
 import warnings
-from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -23,11 +20,11 @@ from models import DAILY, OF_TORCHVISION, batch_of, calls, loss, made
 from small_detrs import SMALL
 from small_torchvision import SIDE
 from small_yolos import KINDS
-from test_yolo_trainer import NETWORKS, options
+from test_yolo_trainer import NETWORKS, options, wrapped
 from torch import nn
 from torchvision.models.detection.faster_rcnn import FastRCNNPredictor
 from ultralytics.models.yolo.detect import DetectionTrainer
-from ultralytics.utils import LOGGER, YAML
+from ultralytics.utils import LOGGER
 
 from examples.training import keep
 
@@ -90,10 +87,8 @@ def test_ways(case: tuple[str, str, Way], tmp_path: Path) -> None:
 
 
 def saved(kind: str, folder: Path) -> Any:
-    wrapper, network = NETWORKS[kind]
-    YAML.save(folder / "model.yaml", network)
-    wrapper(folder / "model.yaml").save(folder / "model.pt")
-    return wrapper(folder / "model.pt")
+    wrapped(folder, kind).save(folder / "model.pt")
+    return NETWORKS[kind][0](folder / "model.pt")
 
 
 LOADED: dict[str, Callable[[Any], Any]] = {
@@ -199,28 +194,6 @@ def test_a_pickle_of_a_wrapper(tmp_path: Path) -> None:
     assert not has_boxloss(loaded)
     assert not has_boxloss(loaded.model)
     assert has_boxloss(copy.deepcopy(wrapper))
-
-
-def test_a_process_of_several_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which Ultralytics starts by a file that it writes; here for the CPU."""
-    from ultralytics.utils import checks, dist
-
-    monkeypatch.setitem(sys.modules, "cloudpickle", pickle)
-    monkeypatch.setattr(checks, "check_requirements", lambda *_: True)
-    wrapper = saved("YOLO11", tmp_path)
-    use_boxloss(wrapper)
-    files: list[str] = []
-
-    def write(trainer: DetectionTrainer) -> None:
-        ours = trainer.callbacks["on_train_start"]
-        trainer.callbacks = defaultdict(list, on_train_start=ours)  # all that a pickle can hold
-        files.append(dist.generate_ddp_file(trainer))
-
-    monkeypatch.setattr(DetectionTrainer, "train", write)
-    with pytest.raises(FileNotFoundError):  # of a checkpoint, since nothing has been trained
-        wrapper.train(**options(tmp_path))
-    done = subprocess.run([sys.executable, *files], capture_output=True, text=True, check=True)
-    assert "boxloss.torch.compat.families.yolo.DetectionModel" in done.stdout + done.stderr
 
 
 def test_where_boxloss_would_be_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
