@@ -137,15 +137,11 @@ def load_torchvision() -> Loss:
     return torchvision_loss
 
 
-def triton_kernels() -> Any:
-    """This folder's, written by hand."""
-    return installed("benchmarks.common.triton_kernels")
-
-
 def load_triton(device: torch.device, layout: str) -> Loss:
+    """This folder's, written by hand."""
     if device.type == "cpu":
         raise UnavailableError("Triton compiles for GPUs only")
-    return getattr(triton_kernels(), f"{layout}_loss")
+    return getattr(installed("benchmarks.common.triton_kernels"), f"{layout}_loss")
 
 
 def _counts(pred: Tensor, lengths: Tensor) -> Tensor:
