@@ -16,7 +16,7 @@ import torch
 import ultralytics
 from boxloss.torch.compat import has_boxloss, use_boxloss
 from combinations import long_but
-from models import DAILY, OF_TORCHVISION, batch_of, calls, loss, made
+from models import DAILY, batch_of, calls, loss, made
 from small_detrs import SMALL
 from small_torchvision import SIDE
 from small_yolos import KINDS
@@ -42,13 +42,6 @@ def from_checkpoint(model: Any, folder: Path) -> Any:
     return ultralytics.YOLO(folder / "model.pt").model.train()
 
 
-def with_state(model: Any, folder: Path) -> nn.Module:
-    torch.save(model.state_dict(), folder / "model.pt")
-    other = copy.deepcopy(model)
-    other.load_state_dict(torch.load(folder / "model.pt"))
-    return other
-
-
 def another_box_predictor(model: Any, _: Path) -> nn.Module:
     model.roi_heads.box_predictor = FastRCNNPredictor(32, 7)
     return model
@@ -61,7 +54,6 @@ OF_TRANSFORMERS: dict[str, Way] = {
 WAYS: list[tuple[str, str, Way]] = [
     *((name, way, OF_TRANSFORMERS[way]) for name in SMALL for way in OF_TRANSFORMERS),
     *((f"YOLO{kind}", "a checkpoint", from_checkpoint) for kind in KINDS),
-    *((name, "a state", with_state) for name in OF_TORCHVISION),
     ("Faster R-CNN", "another head", another_box_predictor),
 ]
 
