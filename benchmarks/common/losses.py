@@ -7,10 +7,9 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -77,25 +76,18 @@ def torchvision_giou() -> Loss:
 
 def torchvision_file(name: str) -> Any:
     """torchvision.ops.`name`, which has one of its losses, in plain torch. Importing torchvision as
-    a whole fails beside any torch but the very build that its operators were compiled for."""
-    logs_nothing = {"_log_api_usage_once": lambda function: None}
-    return import_file(f"torchvision.ops.{name}", {"torchvision.utils": logs_nothing})
-
-
-def import_file(name: str, around: Mapping[str, Mapping[str, Any]]) -> Any:
-    """A module alone: the packages that it lies in stay empty, and the modules `around` it have
-    these members only."""
-    *packages, _ = accumulate(name.split("."), "{}.{}".format)
-    found = find_spec(packages[0])
+    a whole fails beside any torch but the very build that its operators were compiled for: here its
+    packages stay empty."""
+    found = find_spec("torchvision")
     if found is None or not found.submodule_search_locations:
-        raise UnavailableError(f"{packages[0]} is not installed")
+        raise UnavailableError("torchvision is not installed")
     folder = Path(next(iter(found.submodule_search_locations))).parent
     with patch.dict(sys.modules):
-        for each in (*packages, *around):
+        for each in ("torchvision", "torchvision.ops", "torchvision.utils"):
             sys.modules[each] = module = ModuleType(each)
             module.__path__ = [str(folder / each.replace(".", "/"))]
-            vars(module).update(around.get(each, {}))
-        return import_module(name)
+        vars(module)["_log_api_usage_once"] = lambda function: None
+        return import_module(f"torchvision.ops.{name}")
 
 
 def transformers_loss(module: str) -> Any:
@@ -137,15 +129,11 @@ def load_torchvision() -> Loss:
     return torchvision_loss
 
 
-def triton_kernels() -> Any:
-    """This folder's, written by hand."""
-    return installed("benchmarks.common.triton_kernels")
-
-
 def load_triton(device: torch.device, layout: str) -> Loss:
+    """This folder's, written by hand."""
     if device.type == "cpu":
         raise UnavailableError("Triton compiles for GPUs only")
-    return getattr(triton_kernels(), f"{layout}_loss")
+    return getattr(installed("benchmarks.common.triton_kernels"), f"{layout}_loss")
 
 
 def _counts(pred: Tensor, lengths: Tensor) -> Tensor:

@@ -172,16 +172,6 @@ def _backward(
     tl.store(grad_pred + elements, tile.to(grad_pred.dtype.element_ty), mask=inside)
 
 
-@triton.jit
-def _nothing():
-    pass
-
-
-def nothing() -> None:
-    """The least that a launch costs."""
-    _nothing[(1,)]()
-
-
 @functools.cache
 def _finished(device: torch.device) -> Tensor:
     # Zero between launches. Launches on one stream may share it; this benchmark uses no second.

@@ -23,7 +23,6 @@ from benchmarks.runner.agreement import DisagreementError
 from benchmarks.studies.face_detector.data import FacePictures
 from benchmarks.studies.rotated import exact, peers
 from benchmarks.studies.rotated.pairs import JITTER, draw
-from benchmarks.studies.trained.scenes import SIDE, Scenes, batches
 
 CPU = torch.device("cpu")
 KNOWN = Path(__file__).parents[1] / "core/rotated_pairs.csv"
@@ -82,19 +81,3 @@ def test_face_pixels_are_exactly_those_in_the_boxes() -> None:
         assert torch.equal(picture, expected)
         seen += len(boxes)
     assert seen > 60
-
-
-def test_a_batch_has_its_objects_where_its_boxes_are() -> None:
-    """White squares on black, which stay in their boxes when the picture is zoomed and shifted."""
-    pictures = torch.zeros(4, 3, SIDE, SIDE, dtype=torch.uint8)
-    pictures[:, :, 80:160, 120:240] = 255
-    boxes = [torch.tensor([[120.0, 80, 240, 160]])] * 4
-    drawn = batches(Scenes(pictures, boxes, [torch.tensor([3])] * 4), 4, seed=0)
-    for _ in range(3):
-        found, boxes, labels = next(drawn)
-        for picture, box, label in zip(found, boxes, labels, strict=True):
-            assert label.tolist() == [3]
-            white = (picture[0] > picture[0].max() / 2).nonzero().flip(1)
-            low, high = white.amin(0), white.amax(0) + 1
-            seen = torch.cat(((low + high) / 2, (high - low).float())) / SIDE
-            assert (seen - box[0]).abs().max() <= 1.5 / SIDE

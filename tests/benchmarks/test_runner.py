@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -23,7 +22,6 @@ from benchmarks.runner.agreement import DisagreementError
 from benchmarks.runner.clocks import Effort, wall_samples
 from benchmarks.runner.results import Results, number, read_results, summary
 from benchmarks.runner.run import BOTH, FORWARD, Run, UnavailableError, Variant
-from benchmarks.runner.tables import table
 
 
 def measure_two(run: Run) -> None:
@@ -91,13 +89,6 @@ def test_runs_of_one_kind_are_pooled() -> None:
         results.pooled()
 
 
-def test_a_copy_is_told_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMMIT", "0123456789ab")
-    assert program.commit() == "0123456789ab"
-    monkeypatch.delenv("COMMIT")
-    assert program.commit() != "0123456789ab"
-
-
 def test_a_disagreement_ends_it_before_anything_is_timed(
     study: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -136,10 +127,7 @@ def test_a_variant_that_cannot_run_is_skipped_once_aloud(
     [
         (["--device", "tpu"], "--device: 'tpu' given; allowed here: cpu"),
         (["--json", "no/such/place.json"], "--json: there is no directory 'no/such'"),
-        (["--pictures", "no"], "--pictures: there is no directory 'no'"),
-        (["--redraw", "no.json"], "--redraw: there is no file 'no.json'"),
         (["--json", "other.json"], "'other.json' has the results of other, not of two"),
-        (["--redraw", "odd.json"], "'odd.json' has the results of no study, not of two"),
     ],
 )
 def test_a_wrong_option_says_what_is_allowed(
@@ -152,8 +140,6 @@ def test_a_wrong_option_says_what_is_allowed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Results("other", [{}]).write(Path("other.json"))
-    Path("odd.json").write_text('{"command": "?"}')
-    study.PICTURES = {}
     with pytest.raises(SystemExit):
         program.main(["two", *arguments])
     assert complaint in capsys.readouterr().err
@@ -167,27 +153,6 @@ def test_calls_take_turns_in_an_order_that_is_drawn_anew() -> None:
     turns = [tuple(order[at : at + 3]) for at in range(len(order) - 90, len(order), 3)]
     assert all(sorted(turn) == ["a", "b", "c"] for turn in turns)
     assert {turn[0] for turn in turns} == {"a", "b", "c"}
-
-
-def test_a_file_keeps_five_digits_and_runs_without_rows(tmp_path: Path) -> None:
-    results = Results("two", [{"commit": "a"}, {"commit": "b"}])
-    results.add({"variant": "x", "quantity": "gpu", "unit": "µs", "run": 1} | summary([1.2345678]))
-    results.write(tmp_path / "two.json")
-    again = read_results(tmp_path / "two.json")
-    assert [run["commit"] for run in again.runs] == ["a", "b"]
-    assert again.rows[0]["median"] == 1.2346
-    assert again.rows[0]["run"] == 1
-    assert json.loads((tmp_path / "two.json").read_text())["study"] == "two"
-
-
-def test_a_table_has_ratios_to_the_first() -> None:
-    rows = [
-        {"variant": name, "quantity": "gpu", "unit": "µs", "median": time}
-        for name, time in (("boxloss", 10.0), ("eager", 250.0))
-    ]
-    shown = table(rows, {"case": "dense"})
-    cells = {str(column.header): list(column.cells) for column in shown.columns}
-    assert cells["ratio"] == ["1", "25"]
 
 
 def test_quartiles_and_three_digits() -> None:

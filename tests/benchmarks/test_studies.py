@@ -7,8 +7,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -124,31 +122,6 @@ def test_a_wrong_variant_is_refused(
     assert f"{name}: error: " in said.err
 
 
-@pytest.mark.parametrize(
-    ("name", "case"),
-    [
-        pytest.param("detectors", "detr", marks=pytest.mark.long),
-        ("matcher", "detr"),
-        ("matcher", "assigner"),
-        ("matched_pairs", "detr"),
-    ],
-)
-def test_compiled_code_agrees(name: str, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Traced and made graphs, which then run as they are: no compiler is needed."""
-    load_quick = Run.load
-
-    def load_all(run: Run, variants: Any, case: Any) -> dict[str, Any]:
-        slow = {name: replace(each, slow_to_start=False) for name, each in variants.items()}
-        found: dict[str, Any] = load_quick(run, slow, case)
-        assert "torch.compile" in found
-        return found
-
-    monkeypatch.setattr(Run, "load", load_all)
-    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="aot_eager"))
-    assert main([name, "--quick", "--device", "cpu", "--cases", case]) == 0
-    torch.compiler.reset()
-
-
 @pytest.mark.parametrize("file", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_a_committed_result_says_what_made_it_and_its_picture_shows_it(
     file: Path, tmp_path: Path
@@ -168,10 +141,3 @@ def test_a_committed_result_says_what_made_it_and_its_picture_shows_it(
                 for each in (path, committed)
             )
             assert words == as_committed  # if not: python -m benchmarks NAME --redraw FILE
-
-
-def test_every_committed_picture_is_on_a_page() -> None:
-    pages = "".join(page.read_text() for page in (ROOT / "docs").glob("*.md"))
-    pages += (ROOT / "README.md").read_text()
-    for path in RESULTS.glob("*/*.[sp][vn]g"):
-        assert f"{path.parent.name}/{path.name}" in pages

@@ -5,10 +5,13 @@
 import os
 import socket
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
+from accelerate.utils import reduce
 from torch import multiprocessing
+from transformers.loss import loss_for_object_detection
 
 
 def two_processes(function: Callable[..., None], *arguments: Any) -> None:
@@ -25,3 +28,9 @@ def _begin(rank: int, port: int, function: Callable[..., None], *arguments: Any)
     names |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "OMP_NUM_THREADS": 1}
     os.environ |= {key: str(value) for key, value in names.items()}
     function(rank, *arguments)
+
+
+def divide_once(*modules: Any) -> None:
+    """By the number of ranks; transformers' losses, also those of these modules, do it twice."""
+    for module in (loss_for_object_detection, *modules):
+        vars(module)["reduce"] = partial(reduce, reduction="sum")

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import ciou_loss, complete_box_iou_loss, giou_loss
+from boxloss.torch import giou_loss
 from boxloss.torch.compat import MMDetLoss
 from criteria import arguments_of, made
 from detr_cases import CLASSES, LAYERS, QUERIES, boxes, generator, logits
@@ -26,7 +26,6 @@ from rf_detr import made as set_criterion
 from surroundings import DEVICES, default_dtype, moved
 from test_mmdet import mmdet
 from torch import Tensor
-from torchvision import ops as torchvision
 from transformers.loss import loss_for_object_detection as transformers
 
 PAGE = (Path(__file__).parents[2] / "docs" / "coming-from.md").read_text()
@@ -291,28 +290,11 @@ def test_both_sides_agree(
 # --- What the page says of theirs, besides docs/found.md ---
 
 BOX = torch.tensor([[10.0, 10.0, 20.0, 20.0]])
-FLAT = torch.tensor([[11.0, 15.0, 19.0, 15.0]])
 POINT = torch.tensor([[15.0, 15.0, 15.0, 15.0]])
 INVERTED = torch.tensor([[19.0, 11.0, 12.0, 18.0]])
 # Areas beyond float16.
 LARGE = torch.tensor([[0.0, 0.0, 400.0, 400.0]]).half()
 OTHER = torch.tensor([[8.0, 8.0, 400.0, 400.0]]).half()
-
-
-def slope(loss: Callable[[Tensor, Tensor], Tensor], pred: Tensor, target: Tensor) -> Tensor:
-    leaf = pred.clone().requires_grad_()
-    loss(leaf, target).sum().backward()
-    return leaf.grad
-
-
-def test_torchvision() -> None:
-    theirs = torchvision.complete_box_iou_loss
-    assert slope(complete_box_iou_loss, FLAT, BOX).isfinite().all()
-    small, other = BOX / 1000, BOX / 1000 + 0.003
-    at_default, wanted = (loss(small, other) for loss in (complete_box_iou_loss, theirs))
-    torch.testing.assert_close(at_default, wanted)
-    ours, wanted = (loss(small, other, eps=1e-3) for loss in (complete_box_iou_loss, theirs))
-    assert (ours - wanted).abs() > 0.01
 
 
 def test_transformers() -> None:
@@ -323,27 +305,17 @@ def test_transformers() -> None:
     assert theirs(POINT, POINT).isnan()
     assert giou_loss(POINT, POINT, eps=0.0).isnan()
     assert giou_loss(POINT, POINT, eps=1e-12) == 1
-    assert slope(lambda a, b: giou_loss(a, b, eps=1e-12), POINT, POINT).eq(0).all()
 
 
-def test_mmdetection() -> None:
-    assert MMDetLoss("ciou_gated")(BOX, BOX) == 0
+def test_unions_of_mmdetection() -> None:
     big, small = BOX - 10, (BOX - 10) / 2
     for scale, same in ((1.0, True), (1e-3, False)):  # a union of 100, and of 1e-4
         pair = scale * small, scale * big
         ours, theirs = MMDetLoss("iou_log", eps=1e-3)(*pair), mmdet.IoULoss(eps=1e-3)(*pair)
         assert torch.isclose(ours, theirs) == same
-    assert not mmdet.GIoULoss()(LARGE, OTHER).isfinite()
-    assert MMDetLoss("giou")(LARGE, OTHER) < 0.1
 
 
-def test_detectron2() -> None:
-    with pytest.raises(AssertionError, match="bad box"):
-        detectron2_giou_loss(INVERTED, BOX)
-    assert giou_loss(INVERTED, BOX).isfinite()
-    assert detectron2_giou_loss(LARGE, OTHER).isnan()
+def test_halves() -> None:
+    for theirs in (mmdet.GIoULoss(), detectron2_giou_loss):
+        assert not theirs(LARGE, OTHER).isfinite()
     assert giou_loss(LARGE, OTHER) < 0.1
-
-
-def test_ultralytics() -> None:
-    assert slope(ciou_loss, POINT, BOX).eq(0).all()

@@ -140,7 +140,7 @@ DETR = Criterion(
         {"auxiliary_loss": True},
         {"auxiliary_loss": False},
         {"auxiliary_loss": True, "giou_cost": 3, "eos_coefficient": 0.2}
-        | {"giou_loss_coefficient": 4},
+        | {"giou_loss_coefficient": 4, "bbox_loss_coefficient": 7},
     ),
     detr_values,
     last=-1,
@@ -151,7 +151,8 @@ D_FINE = Criterion(
     d_fine_loss,
     DFineForObjectDetectionLoss,
     partial(DFineConfig, max_num_bins=BINS, **SIZES),
-    ({}, {"auxiliary_loss": False}, {"up": 0.01}),  # then true sides lie outside of all bins
+    # Then true sides lie outside of all bins.
+    ({}, {"auxiliary_loss": False, "weight_loss_fgl": 0.7}, {"up": 0.01}),
     d_fine_values,
     last=(slice(None), -1),
     auxiliary=LAYERS - 1,
@@ -194,7 +195,11 @@ CRITERIA = {
         rt_detr_loss,
         RTDetrForObjectDetectionLoss,
         partial(RTDetrConfig, **SIZES),
-        ({}, {"auxiliary_loss": False}, {"use_focal_loss": False, "matcher_giou_cost": 3.0}),
+        (
+            {},
+            {"auxiliary_loss": False, "matcher_gamma": 1.0, "focal_loss_alpha": 0.4},
+            {"use_focal_loss": False, "matcher_giou_cost": 3.0, "weight_loss_vfl": 3.0},
+        ),
         rt_detr_values,
         last=(slice(None), -1),
         auxiliary=LAYERS,

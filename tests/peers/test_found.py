@@ -33,15 +33,8 @@ def test_the_fault_is_there(
     assert version(project) in versions
     if "torchrun" in block:
         (tmp_path / "block.py").write_text(block)
-        ranks = (
-            "-m",
-            "torch.distributed.run",
-            "--standalone",
-            "--nproc-per-node",
-            "2",
-            tmp_path / "block.py",
-        )
-        subprocess.run([sys.executable, *ranks], check=True)
+        ranks = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+        subprocess.run([sys.executable, *ranks, tmp_path / "block.py"], check=True)
     else:
         monkeypatch.setitem(sys.modules, "mmdet.models.losses", mmdet)
         exec(compile(block, "found.md", "exec"), {})

@@ -49,21 +49,11 @@ def test_torch_linear_assignments(
         assert torch.equal(a, b)
 
 
-INVALID = "^matrix contains invalid numeric entries$"
-
-
-@pytest.mark.parametrize(
-    ("bad", "first", "error"),
-    [
-        (math.inf, -1, "^cost matrix is infeasible$"),
-        (math.nan, 1, INVALID),
-        (-math.inf, 1, INVALID),
-    ],
-)
+@pytest.mark.parametrize(("bad", "first"), [(math.inf, -1), (math.nan, 1), (-math.inf, 1)])
 @pytest.mark.parametrize("device", DEVICES)
-def test_what_they_raise_is_no_error(device: str, bad: float, first: int, error: str) -> None:
+def test_what_they_raise_is_no_error(device: str, bad: float, first: int) -> None:
     cost = torch.tensor([[[bad, bad], [1, 2]], [[bad, 1], [1, bad]]], device=device)
-    with pytest.raises(ValueError, match=error):
+    with pytest.raises(ValueError, match=r"^(cost matrix is infeasible|matrix .*invalid numeric)"):
         theirs.batch_linear_assignment(cost)
     assert batch_linear_assignment(cost).tolist() == [[first, 0], [1, 0]]
 
@@ -104,11 +94,9 @@ def test_a_limit_is_laps(device: str, shape: tuple[int, int], limit: float) -> N
         cost = random_cost(9, *shape, steps=64) / 64 * scale
         columns = linear_sum_assignment(cost.to(device), cost_limit=limit).column_of_row.cpu()
         for matrix, column_of_row in zip(cost, columns, strict=True):
-            wanted = lap.lapjv(matrix.numpy(), extend_cost=True, cost_limit=limit)[1]
-            sums = [
-                limited_sum(matrix, x, limit) for x in (column_of_row, torch.from_numpy(wanted))
-            ]
-            assert sums[0] == sums[1]
+            _, other, _ = lap.lapjv(matrix.numpy(), extend_cost=True, cost_limit=limit)
+            wanted = limited_sum(matrix, torch.from_numpy(other), limit)
+            assert limited_sum(matrix, column_of_row, limit) == wanted
 
 
 def limited_sum(cost: Tensor, column_of_row: Tensor, limit: float) -> float:

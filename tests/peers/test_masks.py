@@ -5,21 +5,18 @@
 import pickle
 import sys
 from collections.abc import Callable
-from functools import partial
 from itertools import product
 from typing import Any
 
 import pytest
 import torch
 from accelerate import PartialState
-from accelerate.utils import reduce
 from boxloss.torch.compat import use_boxloss
-from processes import two_processes
+from processes import divide_once, two_processes
 from small_masks import CLASSES, SMALL, WITH_BOXES
 from surroundings import DEVICES, moved, waits
 from torch import Tensor, distributed, nn
 from torch.utils._pytree import tree_leaves
-from transformers.loss import loss_for_object_detection
 
 from examples.training import random_boxes
 
@@ -180,12 +177,11 @@ if "RfDetr" in SMALL:
 
 
 def on_a_rank(rank: int) -> None:
-    """The first one has no masks. Theirs divides by the number of ranks twice: not here."""
+    """The first one has no masks."""
     PartialState(cpu=True)  # gloo
     for name in NAMES:
         model = made(name)
-        for module in (loss_for_object_detection, sys.modules[type(model).__module__]):
-            vars(module)["reduce"] = partial(reduce, reduction="sum")
+        divide_once(sys.modules[type(model).__module__])
         given = arguments((5 * rank, 0), [SIDES] * 2, name)
         theirs, ours = (losses_of(each, given) for each in (model, swapped(name)))
         for loss, each in ours.items():

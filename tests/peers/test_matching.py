@@ -112,13 +112,6 @@ def test_what_is_not_finite(matcher: str, value: float, device: str) -> None:
     assert_same_pairs(peer, outputs, targets)
 
 
-def test_the_matcher_says_what_it_is() -> None:
-    assert repr(HungarianMatcher(1, 5, 2)) == (
-        "HungarianMatcher(class_cost=1, bbox_cost=5, giou_cost=2, class_mode='softmax')"
-    )
-    assert "alpha=0.3, gamma=1.5" in repr(HungarianMatcher(**FOCAL))
-
-
 OUTSIDE = [(torch.tensor([QUERIES]), torch.tensor([0])), (torch.tensor([0]), torch.tensor([0]))]
 
 

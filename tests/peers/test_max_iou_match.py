@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""max_iou_match beside torchvision's matchers, bit by bit; mmdetection's has a file of its own."""
+"""max_iou_match beside torchvision's matcher, bit by bit; SSD's is for test_torchvision.py, and
+mmdetection's has a file of its own."""
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -10,7 +10,7 @@ import torch
 from boxloss.torch import max_iou_match
 from surroundings import DEVICES
 from torch import Tensor
-from torchvision.models.detection._utils import Matcher, SSDMatcher
+from torchvision.models.detection._utils import Matcher
 from torchvision.ops import box_iou
 
 HEIGHT, WIDTH = 200, 328
@@ -43,27 +43,15 @@ def anchors() -> Tensor:
 MATCHERS = {
     "RPN": (Matcher(0.7, 0.3, allow_low_quality_matches=True), 0.7, 0.3, "argmax"),
     "RetinaNet": (Matcher(0.5, 0.4, allow_low_quality_matches=True), 0.5, 0.4, "argmax"),
-    "SSD": (SSDMatcher(0.5), 0.5, 0.5, "force"),
     "RoI heads": (Matcher(0.5, 0.5, allow_low_quality_matches=False), 0.5, 0.5, "none"),
 }
 
 
-@pytest.fixture
-def in_order() -> Iterator[None]:
-    """SSDMatcher gives an anchor to each box whose best it is in one assignment. A GPU keeps any of
-    several, unless it is to be deterministic: then the last, as a CPU does."""
-    torch.use_deterministic_algorithms(True)
-    yield
-    torch.use_deterministic_algorithms(False)
-
-
-@pytest.mark.usefixtures("in_order")
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("name", MATCHERS)
 @pytest.mark.parametrize("seed", range(4))
 def test_torchvision(device: str, name: str, seed: int) -> None:
     matcher, high, low, low_quality = MATCHERS[name]
-
     own, target = anchors().to(device), true_boxes(seed).to(device)
     options = {"high": high, "low": low, "low_quality": low_quality}
     found = max_iou_match(own, target, torch.tensor(OFFSETS), **options)

@@ -278,21 +278,6 @@ def test_settings_of_a_criterion_that_exists_are_kept() -> None:
     assert calls(model, "YOLO11")
 
 
-def test_settings_of_a_configuration_are_kept() -> None:
-    for name, changes in (
-        ("DETR", {"giou_cost": 3, "eos_coefficient": 0.4, "bbox_loss_coefficient": 7}),
-        ("RT-DETR", {"focal_loss_alpha": 0.4, "matcher_gamma": 1.0, "weight_loss_vfl": 3.0}),
-        ("D-FINE", {"weight_loss_fgl": 0.7, "num_denoising": 0}),
-        ("DEIMv2", {"use_dense_one_to_one": False}),
-        ("Grounding DINO", {"giou_cost": 3.0, "focal_alpha": 0.4, "auxiliary_loss": False}),
-    ):
-        model = made(name)
-        for option, value in changes.items():
-            setattr(model.config, option, value)
-        use_boxloss(model)
-        assert calls(model, name)
-
-
 if "YOLO11-obb" in MODELS:
 
     def test_settings_of_oriented_boxes_are_kept() -> None:

@@ -183,13 +183,8 @@ def test_trains(strategy: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
         model.train(output_dir=str(folder), **options)
         count = PROCESSES[strategy] if replaced else 0
         assert capfd.readouterr().out.count("rf_detr.Criterion for rfdetr") == count
-        rows = csv.DictReader((folder / "metrics.csv").open())
-        return {
-            name: float(each)
-            for row in rows
-            for name, each in row.items()
-            if "loss" in name and each
-        }
+        cells = (row.items() for row in csv.DictReader((folder / "metrics.csv").open()))
+        return {name: float(each) for row in cells for name, each in row if "loss" in name and each}
 
     theirs, ours = losses(keep), losses(use_boxloss)
     assert len({name.partition("/")[0] for name in theirs}) == 2  # of training and validation

@@ -5,7 +5,6 @@ learn the same. docs/detectors.md has the table."""
 
 from contextlib import nullcontext
 from datetime import timedelta
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,16 +13,14 @@ import pytest
 import rf_detr
 import torch
 from accelerate import PartialState
-from accelerate.utils import reduce
 from boxloss.torch.compat import has_boxloss, use_boxloss
 from boxloss.torch.compat.proof import CLOSE
 from models import Batch, made, project_of
-from processes import two_processes
+from processes import divide_once, two_processes
 from torch import Tensor, distributed, multiprocessing, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_leaves, tree_map_only
 from transformers import Trainer, TrainingArguments
-from transformers.loss import loss_for_object_detection
 
 from examples.training import Replace, keep, transformers_batch
 
@@ -123,11 +120,6 @@ def on_a_rank(rank: int, name: str, jobs: list[Job], folder: Path) -> None:
         PartialState._reset_state()
         distributed.destroy_process_group()
     torch.save(results, folder / f"{rank}")
-
-
-def divide_once() -> None:
-    """By the number of ranks; theirs does it twice."""
-    vars(loss_for_object_detection)["reduce"] = partial(reduce, reduction="sum")
 
 
 def fates(name: str, jobs: list[Job], folder: Path) -> dict[Job, Any]:

@@ -222,19 +222,6 @@ def process_group(tmp_path: Path) -> Iterator[None]:
     distributed.destroy_process_group()
 
 
-@pytest.mark.parametrize("name", ["RT-DETR", "YOLO26", "RetinaNet"])
-def test_under_ddp(name: str, request: pytest.FixtureRequest) -> None:
-    model = made(name)
-    use_boxloss(model)
-    alone = loss(name, model)
-    request.getfixturevalue("process_group")
-    wrapped = nn.parallel.DistributedDataParallel(model, find_unused_parameters=True)
-    assert calls(wrapped, name)
-    with pytest.raises(ValueError, match="boxloss already"):
-        use_boxloss(wrapped)
-    assert loss(name, wrapped) == alone
-
-
 @pytest.mark.usefixtures("process_group")
 def test_the_group_of_a_models_ddp(monkeypatch: pytest.MonkeyPatch) -> None:
     """Is asked for its ranks' boxes, where the original asks all."""

@@ -5,10 +5,7 @@ gives the original's loss."""
 
 import copy
 import pickle
-import subprocess
-import sys
 import warnings
-from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,15 +16,15 @@ import torch
 import ultralytics
 from boxloss.torch.compat import has_boxloss, use_boxloss
 from combinations import long_but
-from models import DAILY, OF_TORCHVISION, batch_of, calls, loss, made
+from models import DAILY, batch_of, calls, loss, made
 from small_detrs import SMALL
 from small_torchvision import SIDE
 from small_yolos import KINDS
-from test_yolo_trainer import NETWORKS, options
+from test_yolo_trainer import NETWORKS, options, wrapped
 from torch import nn
 from torchvision.models.detection.faster_rcnn import FastRCNNPredictor
 from ultralytics.models.yolo.detect import DetectionTrainer
-from ultralytics.utils import LOGGER, YAML
+from ultralytics.utils import LOGGER
 
 from examples.training import keep
 
@@ -45,13 +42,6 @@ def from_checkpoint(model: Any, folder: Path) -> Any:
     return ultralytics.YOLO(folder / "model.pt").model.train()
 
 
-def with_state(model: Any, folder: Path) -> nn.Module:
-    torch.save(model.state_dict(), folder / "model.pt")
-    other = copy.deepcopy(model)
-    other.load_state_dict(torch.load(folder / "model.pt"))
-    return other
-
-
 def another_box_predictor(model: Any, _: Path) -> nn.Module:
     model.roi_heads.box_predictor = FastRCNNPredictor(32, 7)
     return model
@@ -64,7 +54,6 @@ OF_TRANSFORMERS: dict[str, Way] = {
 WAYS: list[tuple[str, str, Way]] = [
     *((name, way, OF_TRANSFORMERS[way]) for name in SMALL for way in OF_TRANSFORMERS),
     *((f"YOLO{kind}", "a checkpoint", from_checkpoint) for kind in KINDS),
-    *((name, "a state", with_state) for name in OF_TORCHVISION),
     ("Faster R-CNN", "another head", another_box_predictor),
 ]
 
@@ -90,10 +79,8 @@ def test_ways(case: tuple[str, str, Way], tmp_path: Path) -> None:
 
 
 def saved(kind: str, folder: Path) -> Any:
-    wrapper, network = NETWORKS[kind]
-    YAML.save(folder / "model.yaml", network)
-    wrapper(folder / "model.yaml").save(folder / "model.pt")
-    return wrapper(folder / "model.pt")
+    wrapped(folder, kind).save(folder / "model.pt")
+    return NETWORKS[kind][0](folder / "model.pt")
 
 
 LOADED: dict[str, Callable[[Any], Any]] = {
@@ -199,28 +186,6 @@ def test_a_pickle_of_a_wrapper(tmp_path: Path) -> None:
     assert not has_boxloss(loaded)
     assert not has_boxloss(loaded.model)
     assert has_boxloss(copy.deepcopy(wrapper))
-
-
-def test_a_process_of_several_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which Ultralytics starts by a file that it writes; here for the CPU."""
-    from ultralytics.utils import checks, dist
-
-    monkeypatch.setitem(sys.modules, "cloudpickle", pickle)
-    monkeypatch.setattr(checks, "check_requirements", lambda *_: True)
-    wrapper = saved("YOLO11", tmp_path)
-    use_boxloss(wrapper)
-    files: list[str] = []
-
-    def write(trainer: DetectionTrainer) -> None:
-        ours = trainer.callbacks["on_train_start"]
-        trainer.callbacks = defaultdict(list, on_train_start=ours)  # all that a pickle can hold
-        files.append(dist.generate_ddp_file(trainer))
-
-    monkeypatch.setattr(DetectionTrainer, "train", write)
-    with pytest.raises(FileNotFoundError):  # of a checkpoint, since nothing has been trained
-        wrapper.train(**options(tmp_path))
-    done = subprocess.run([sys.executable, *files], capture_output=True, text=True, check=True)
-    assert "boxloss.torch.compat.families.yolo.DetectionModel" in done.stdout + done.stderr
 
 
 def test_where_boxloss_would_be_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

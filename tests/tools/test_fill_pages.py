@@ -91,15 +91,6 @@ def test_a_recipe_that_cannot_be_followed_is_told(
     assert told.startswith(f"table m/two.json: {problem}")
 
 
-def test_the_runs_are_listed(tool: Any) -> None:
-    text, problems = tool.fill("<!-- runs -->\nstale\n<!-- end -->")
-    assert not problems
-    assert text.splitlines()[3:] == [
-        "| m/two | 0.2.0 | 0123456 | 2.15.0 | AMD EPYC, 2 cores | 1 |",
-        "<!-- end -->",
-    ]
-
-
 @pytest.mark.parametrize(
     "text", ["It takes 5 ms<!--= detr -->.", "<!-- results m/two.json -->", "<!-- table m/two.json"]
 )
@@ -107,11 +98,3 @@ def test_a_comment_that_fills_nothing_is_told(tool: Any, text: str) -> None:
     unchanged, (problem,) = tool.fill(text)
     assert unchanged == text
     assert problem.startswith("neither a table with its end nor one that is made: <!--")
-
-
-def test_a_table_that_was_wrapped_is_told(tool: Any) -> None:
-    rows = "| a | b |\n|---|---|\n| `c | d` | |x| |\n"
-    assert tool.fill(f"{rows}\n```\ne | f\n```\n") == (f"{rows}\n```\ne | f\n```\n", [])
-    for wrapped in (rows.replace("|\n|", "| |"), rows.replace("b |", "b\n|")):
-        _, (problem, *_) = tool.fill(wrapped)
-        assert problem.startswith("not a row of a table, which has a line for each: ")

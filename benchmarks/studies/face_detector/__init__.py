@@ -194,10 +194,8 @@ def measure(run: Run) -> None:
         train_set, {name: (variants[name], losses[name]) for name in losses}
     )
     about = {"data": options.data, "pictures": scale.batch, "slots": scale.slots}
-    network = {part: milliseconds["network", part] for part in NETWORK}
-    of_network = [sum(parts) for parts in zip(*network.values(), strict=True)]
-    for part, samples in network.items():
-        run.record(about | {"variant": "network"}, part, "ms", samples)
+    network = (milliseconds["network", part] for part in NETWORK)
+    of_network = [sum(parts) for parts in zip(*network, strict=True)]
     for name in losses:
         parts = {part: milliseconds[name, part] for part in PARTS}
         together = [sum(each) for each in zip(*parts.values(), strict=True)]

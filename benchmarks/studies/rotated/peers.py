@@ -5,15 +5,12 @@ it is said."""
 
 from __future__ import annotations
 
-import sys
 from functools import partial
-from types import SimpleNamespace
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from ...common.losses import import_file, installed
+from ...common.losses import installed, isolate_ultralytics
 from ...runner.run import UnavailableError
 from . import exact
 from .exact import Loss, around, sides
@@ -120,25 +117,10 @@ def clipped_giou(pred: Tensor, target: Tensor) -> Tensor:
 
 
 def load_ultralytics() -> Loss:
-    """Its file alone, which needs torch and NumPy, and not the whole package's requirements."""
-
-    def unchanged(*_: object, **__: object) -> object:
-        return lambda function: function
-
-    version = SimpleNamespace(check_version=lambda *_: hasattr(np, "trapezoid"))
-    bases = {name: type(name, (), {}) for name in ("DataExportMixin", "SimpleClass")}
-    decorators = {"TryExcept": unchanged, "plt_settings": unchanged}
-    metrics = import_file(
-        "ultralytics.utils.metrics",
-        {
-            "ultralytics.utils": {"LOGGER": None, "checks": version, **bases, **decorators},
-            "ultralytics.utils.plotting": {"colors": None},
-        },
-    )
+    isolate_ultralytics()
+    metrics = installed("ultralytics.utils.metrics")
     if not hasattr(metrics, "probiou"):
         raise UnavailableError("this Ultralytics has no probiou")
-    metrics.__name__ = "ultralytics_metrics"  # by which torch.compile looks for what it calls
-    sys.modules[metrics.__name__] = metrics
     return lambda pred, target: 1 - metrics.probiou(pred, target).squeeze(-1)
 
 
