@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The fixtures, and what a machine without a GPU leaves out."""
+"""The fixtures, what a machine without a GPU leaves out, and the profile of the property tests."""
 
 import os
 import shutil
@@ -12,8 +12,11 @@ import pytest
 import torch
 from boxloss.torch import use_implementation
 from devices import DEVICES, GPU_NAMES, NO_GPU, THERE, Implementation, by_reference, device_of
+from hypothesis import settings
 from poison import poison_new_memory
 
+settings.register_profile("boxloss", derandomize=True, deadline=None, database=None)
+settings.load_profile("boxloss")
 poison_new_memory()
 
 

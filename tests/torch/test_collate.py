@@ -11,6 +11,8 @@ import pytest
 import torch
 from boxloss.torch import check_indices, collate_matches, collate_padded, collate_ragged
 from called import Called
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from problems import boxes
 from torch import Tensor
 
@@ -85,16 +87,21 @@ def test_counts_are_copied_without_a_wait(
     assert [given["non_blocking"] for given in copies] == [True]
 
 
+@pytest.mark.parametrize(("slots", "text"), [(3, r"boxes\[2\] has 5"), (0, r"boxes\[0\] has 2")])
+def test_too_few_slots(slots: int, text: str) -> None:
+    with pytest.raises(ValueError, match=f"^{text} boxes; slots is {slots}$"):
+        collate_padded(images(CPU), slots)
+
+
 @pytest.mark.parametrize(
-    ("slots", "text"),
+    ("error", "slots", "text"),
     [
-        (3, r"boxes\[2\] has 5 boxes; slots is 3$"),
-        (0, r"boxes\[0\] has 2 boxes; slots is 0$"),
-        (-1, r"slots is -1; it must be at least 0, and less than 2\^63$"),
+        (TypeError, 7.0, r"slots is 7\.0; it must be an integer$"),
+        (ValueError, -1, r"slots is -1; it must be at least 0, and less than 2\^63$"),
     ],
 )
-def test_too_few_slots(slots: int, text: str) -> None:
-    with pytest.raises(ValueError, match=f"^{text}"):
+def test_slots_that_are_no_number(error: type[Exception], slots: Any, text: str) -> None:
+    with pytest.raises(error, match=f"^{text}"):
         collate_padded(images(CPU), slots)
 
 
@@ -110,6 +117,28 @@ def test_padding_takes_as_many_operations_for_any_number_of_images() -> None:
 
 QUERIES = 6
 Match = tuple[list[int], list[int]]
+
+
+def rows_of_matches(
+    layers: list[list[Match]], counts: list[int], pairs: int | None = None
+) -> tuple[list[list[int]], list[list[int]]]:
+    """Rows of pred and of target, found by counting."""
+    results: tuple[list[list[int]], list[list[int]]] = ([], [])
+    first_prediction = 0
+    for layer in layers:
+        pred_rows, target_rows, first_box = [], [], 0
+        for (src, tgt), count in zip(layer, counts, strict=True):
+            for i, j in zip(src, tgt, strict=True):
+                pred_rows.append(first_prediction + i)
+                target_rows.append(first_box + j)
+            first_prediction += QUERIES
+            first_box += count
+        results[0].append(pred_rows)
+        results[1].append(target_rows)
+    most = max(map(len, results[0])) if pairs is None else pairs
+    for rows in (*results[0], *results[1]):
+        rows += [-1] * (most - len(rows))
+    return results
 
 
 def as_tensors(layers: list[list[Match]], dtype: torch.dtype = torch.int64) -> list[list[Any]]:
@@ -132,33 +161,14 @@ ROWS = (
 )
 
 
-# However the pairs are held.
-HOLDS: list[Callable[[list[int]], Any]] = [
-    lambda half: torch.tensor(half, dtype=torch.int64),
-    lambda half: half,
-    tuple,
-    lambda half: [numpy.int64(number) for number in half],
-    lambda half: numpy.array(half, dtype=numpy.int32),
-]
-
-
-@pytest.mark.parametrize("pair", [tuple, list])
-@pytest.mark.parametrize("hold", HOLDS)
-def test_matches_by_hand(device: torch.device, hold: Any, pair: Any) -> None:
-    layers = [[pair(map(hold, match)) for match in layer] for layer in MATCHES]
-    results = collate_matches(layers, TRUE_BOXES, QUERIES, device=device)
-    longer = collate_matches(layers, TRUE_BOXES, QUERIES, pairs=7, device=device)
-    first = collate_matches(tuple(layers[0]), TRUE_BOXES, QUERIES, device=device)
-    none = collate_matches(layers[1:2], TRUE_BOXES, QUERIES, device=device)
-    nothing = collate_matches(layers[1], TRUE_BOXES, QUERIES, device=device)
-    for i, wanted in enumerate(ROWS):
-        assert results[i].tolist() == wanted
-        assert longer[i].tolist() == [[*rows, -1, -1] for rows in wanted]
-        assert first[i].tolist() == wanted[0]
-        assert none[i].tolist() == [nothing[i].tolist()] == [[]]
-        for each in (results[i], longer[i], first[i]):
-            assert (each.dtype, each.device.type) == (torch.int64, device.type)
-            assert each.is_contiguous()
+def test_matches_by_hand(device: torch.device) -> None:
+    assert rows_of_matches(MATCHES, TRUE_BOXES) == ROWS
+    results = collate_matches(as_tensors(MATCHES), TRUE_BOXES, QUERIES, device=device)
+    for result, wanted in zip(results, ROWS, strict=True):
+        assert result.tolist() == wanted
+        assert result.dtype == torch.int64
+        assert result.device.type == device.type
+        assert result.is_contiguous()
     assert results[0]._base is results[1]._base is not None
     pred, rows = boxes((3, 3, QUERIES), device), boxes((5,), device)
     check_indices(pred, rows, pred_index=results[0], target_index=results[1])
@@ -205,6 +215,56 @@ def test_nobody_waits_for_the_gpu(gpu: torch.device) -> None:
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert all(torch.equal(*pair) for pair in zip(results, expected, strict=True))
+
+
+@st.composite
+def matches_and_counts(draw: st.DrawFn) -> tuple[list[list[Match]], list[int]]:
+    counts = draw(st.lists(st.integers(0, 4), min_size=1, max_size=4))
+
+    def match(count: int) -> Match:
+        size = draw(st.integers(0, count))
+        src, tgt = draw(st.permutations(range(QUERIES))), draw(st.permutations(range(count)))
+        return list(src[:size]), list(tgt[:size])
+
+    layers = draw(st.integers(1, 3))
+    return [[match(count) for count in counts] for _ in range(layers)], counts
+
+
+# However the pairs are held.
+HOLDS: list[Callable[[list[int]], Any]] = [
+    lambda half: torch.tensor(half, dtype=torch.int64),
+    lambda half: half,
+    tuple,
+    lambda half: [numpy.int64(number) for number in half],
+    lambda half: numpy.array(half, dtype=numpy.int32),
+]
+
+
+@settings(max_examples=100)
+@given(
+    given=matches_and_counts(),
+    more=st.none() | st.integers(0, 3),
+    hold=st.sampled_from(HOLDS),
+    pair=st.sampled_from([tuple, list]),
+)
+@example(([[([], []), ([1], [0])]], [1, 1]), None, HOLDS[0], tuple)
+@example(([[([], []), ([], [])]], [0, 0]), 2, HOLDS[0], tuple)
+def test_matches_are_those_counted(
+    given: tuple[list[list[Match]], list[int]],
+    more: int | None,
+    hold: Callable[[list[int]], Any],
+    pair: Callable[[Any], Any],
+) -> None:
+    layers, counts = given
+    held = [[pair(map(hold, match)) for match in layer] for layer in layers]
+    most = max(sum(len(src) for src, _ in layer) for layer in layers)
+    pairs = None if more is None else most + more
+    results = collate_matches(held, counts, QUERIES, pairs=pairs)
+    assert tuple(result.tolist() for result in results) == rows_of_matches(layers, counts, pairs)
+    of_one = collate_matches(tuple(held[-1]), counts, QUERIES, pairs=most)
+    wanted = rows_of_matches(layers[-1:], counts, most)
+    assert [result.tolist() for result in of_one] == [rows[0] for rows in wanted]
+    assert all(result.is_contiguous() for result in (*results, *of_one))
 
 
 def index(*values: float) -> Tensor:
