@@ -6,6 +6,7 @@ import copy
 import csv
 import pickle
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,9 @@ APART = 2**5 * 4e-7
 
 
 @pytest.mark.long
+@pytest.mark.skipif(
+    find_spec("pytorch_lightning") is None, reason="tools/test_older_peers has rfdetr's trainer"
+)
 @pytest.mark.parametrize("strategy", PROCESSES)
 def test_trains(strategy: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """An epoch of RF-DETR's own trainer; each of its processes says what it replaces."""
