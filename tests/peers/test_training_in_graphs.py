@@ -37,10 +37,10 @@ def losses_of_training(
         for parameter in model.parameters():
             parameter *= 1 + error * torch.randn_like(parameter).sign()
     use_boxloss(model, max_boxes=MOST)
-    for layer in model.modules():
+    model.to(DEVICE).train()
+    for layer in model.modules():  # after train(), which would set it again
         if type(layer).__name__.endswith("EncoderLayer"):
             layer.training = False
-    model.to(DEVICE).train()
     run = change(model)
     for parameter in model.parameters():  # else the first gradients lie in a graph's memory
         parameter.grad = torch.zeros_like(parameter)

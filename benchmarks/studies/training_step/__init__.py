@@ -14,9 +14,9 @@ In graphs has fixed shapes for 100 boxes an image, with denoising queries for as
 fullest image has, as without, and is compiled into CUDA graphs; captured has them, too, and is one
 graph of the whole step, with the optimizer, that nothing compiles. In both, transformers' encoders
 and checks ask for nothing that the host must wait for, and DETR's encoder has one dropout of two
-less for it. AdamW is the fused one. no
-criterion has the means of all outputs in its place, so that the original less that is the
-criterion's share; Faster R-CNN, which samples by its matching, cannot go without.
+less for it. AdamW is the fused one. no criterion has the means of all outputs in its place, so that
+the original less that is the criterion's share; Faster R-CNN, which samples by its matching, cannot
+go without.
 
 A compiler that fails is tried again; what it said is recorded whole. A second pass counts what a
 step asks for. A profiler may slow down what comes after it, so start the program anew for each
