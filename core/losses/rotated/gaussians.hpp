@@ -70,13 +70,13 @@ struct Gaussians {
   T w_less, h_less;  ///< pred's side less the target's, with all its digits
 };
 
-/// `floor` is that of a side's square. A square is a normal number at least, and so is what is
-/// added to it.
+/// `floor` is that of a side's square; the least one is the same in all types, since shapes of
+/// boxes without a side depend on it.
 template <class T>
 BOXLOSS_HOST_DEVICE Gaussians<T> gaussians(const RotatedBox<T>& p, const RotatedBox<T>& t,
                                            const T& floor) {
   Gaussians<T> g;
-  const T least = larger(floor, least_normal(floor));
+  const T least = larger(floor, smallest_divisor<T>());
   g.sides = nearest_sides(t.angle - p.angle);
   g.turn = g.sides.turn;
   g.at = place(p, t, line_direction(p.angle), g.turn);
