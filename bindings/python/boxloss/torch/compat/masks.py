@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from ..collate import on_host
 from ..hungarian_match import hungarian_match
-from .faults import Rows, check
+from .mask_lists import check_one_size, check_shapes, check_values, spread
 from .targets import FixedTargets
 
 ALPHA = 0.25  # of the originals' focal loss; gamma is 2
@@ -55,20 +55,10 @@ class MaskTargets(NamedTuple):
 def collate_masks(masks: Sequence[Tensor], labels: Sequence[Tensor], name: str) -> MaskTargets:
     """Of each image (n, height, width) and (n).
 
-    Args:
-        name: what masks are called there.
-
     Raises:
         ValueError: a bad shape; not as many images, or as many masks as labels.
     """
-    if len(masks) != len(labels):
-        raise ValueError(f"{name} has {len(masks)} images, class_labels has {len(labels)}")
-    for b, (each, own) in enumerate(zip(masks, labels, strict=True)):
-        if each.dim() != 3 or own.shape != each.shape[:1]:
-            raise ValueError(
-                f"{name}[{b}] has shape {tuple(each.shape)}, class_labels[{b}] "
-                f"{tuple(own.shape)}; they must be (n, height, width) and (n)"
-            )
+    check_shapes(masks, labels, name)
     device = labels[0].device
     counts = [len(each) for each in labels]
     offsets = [*accumulate(counts, initial=0)]
@@ -141,18 +131,20 @@ def truth_of(
         truth = masks_in_rows(masks, labels, name)
     else:
         truth = collate_masks(masks, labels, name)
-    peaks = torch.linalg.vector_norm(truth.pixels, torch.inf, (2, 3)).float()  # finite if masks are
-    stand_ins = functional.pad(peaks, (3, 0))
-    rows = Rows(stand_ins, truth.labels, truth.offsets, "class_labels", classes, True, None, name)
-    checked, factor = check(rows)
+    spreads = spread(truth.pixels[:, 0])
+    checked, factor = check_values(spreads, truth.labels, truth.offsets, classes, name)
     return truth._replace(labels=checked), factor
 
 
 def truth_of_labels(
-    labels: Sequence[Mapping[str, Tensor]], classes: int
+    labels: Sequence[Mapping[str, Tensor]] | FixedTargets, classes: int, has_one_size: bool = False
 ) -> tuple[MaskTargets, Tensor | None]:
-    """Of each image's dictionary, which has boxes, too."""
+    """Of each image's dictionary, which has boxes, too; or of FixedTargets."""
+    if isinstance(labels, FixedTargets):
+        return truth_of(labels.masks, labels, classes, "masks")
     masks = [each["masks"] for each in labels]
+    if has_one_size:
+        check_one_size(masks, "masks")
     return truth_of(masks, [each["class_labels"].flatten() for each in labels], classes, "masks")
 
 
