@@ -15,7 +15,7 @@ from criteria import arguments_of, assert_close, made, run
 from models import MODELS, batch_of, project_of
 from models import made as made_model
 from small_detrs import SMALL
-from small_masks import OF_MASKS
+from small_masks import SMALL as WITH_MASKS
 from small_yolos import KINDS
 from surroundings import assert_reads_nothing
 from test_detr import CRITERIA, REPLACED
@@ -83,7 +83,7 @@ def test_compiles_once_for_all_counts(name: str) -> None:
 
 FIXED = [name for name in SMALL if "Grounding" not in name]
 PADDED = [f"YOLO{kind}" for kind in KINDS if kind in ("11", "26") or "obb" in kind]
-IN_LISTS = [name for name in MODELS if name not in (*FIXED, *PADDED, *OF_MASKS, "RF-DETR")]
+IN_LISTS = [name for name in MODELS if name not in (*FIXED, *PADDED, *WITH_MASKS, "RF-DETR")]
 OPTIONS = [{"num_denoising": 10}, {"label_noise_ratio": 0.0}, {"box_noise_scale": 0.0}]
 
 

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from ..cache import weighted
 from ..criterion import Layers, Learned, learn, of_scores, unweighted
-from ..family import nothing
 from ..ranks import asks_accelerate, average_over_ranks
 from ..targets import check_classes, ground_truth_of
 from ..transformers_batches import cases
@@ -136,4 +135,4 @@ def all_layers(
     return Layers(names, *map(torch.cat, zip(*parts, strict=True))), auxiliary
 
 
-FAMILY = family(detr_loss, cases, fix=nothing)
+FAMILY = family(detr_loss, cases)

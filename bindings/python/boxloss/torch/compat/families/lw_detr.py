@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 from ..criterion import of_scores
-from ..family import nothing
 from ..made_up import cases_of
 from ..proof import Case
 from ..ranks import is_initialized
@@ -55,7 +54,7 @@ def cases(model: Any) -> Iterator[Case]:
         (queries_of(model.config), 1, "in evaluation, "),
     ):
         make = partial(made_up, model, queries=queries, groups=groups, encoder=ENCODER)
-        yield from cases_of(make, (queries + 3, 1), when)
+        yield from cases_of(make, (queries + 3, queries + 1), when)
 
 
-FAMILY = family(lw_detr_loss, cases, fix=nothing)
+FAMILY = family(lw_detr_loss, cases)
