@@ -59,37 +59,18 @@ def collate_masks(masks: Sequence[Tensor], labels: Sequence[Tensor], name: str) 
         ValueError: a bad shape; not as many images, or as many masks as labels.
     """
     check_shapes(masks, labels, name)
-    device = labels[0].device
-    counts = [len(each) for each in labels]
-    offsets = [*accumulate(counts, initial=0)]
-    image = [b for b, n in enumerate(counts) for _ in range(n)]
-    place = [i for n in counts for i in range(n)]
-    slots = [
-        offsets[b] + i if i < n else 0 for b, n in enumerate(counts) for i in range(max(counts))
-    ]
+    device, counts = labels[0].device, [*map(len, labels)]
     height, width = (max(each.shape[axis] for each in masks) for axis in (1, 2))
-    sides = [side for b in image for side in (masks[b].shape[2], masks[b].shape[1])]
-    parts = [offsets, image, place, slots, sides]
-    numbers = on_host([number for part in parts for number in part], device)
-    numbers = numbers.to(device, non_blocking=True)
-    of_offsets, of_image, of_place, of_slots, of_sides = numbers.split([*map(len, parts)])
+    sides = [each.shape[axis] for each in masks for axis in (2, 1)]
+    numbers = on_host([*accumulate(counts, initial=0), *sides], device)
+    offsets, of_images = numbers.to(device, non_blocking=True).split([len(counts) + 1, len(sides)])
     if any(each.shape[1:] != (height, width) for each in masks):
         masks = [
             functional.pad(each, (0, width - each.shape[2], 0, height - each.shape[1]))
             for each in masks
         ]
-    return MaskTargets(
-        wide(torch.cat([*masks])[:, None]),
-        of_sides.view(-1, 2),
-        # By numbers: a tensor of them would be waited for on a GPU.
-        torch.stack((of_sides[::2] / width, of_sides[1::2] / height), 1),
-        torch.cat([*labels]),
-        of_offsets,
-        of_image,
-        of_place,
-        of_slots.view(len(counts), -1),
-        counts,
-    )
+    pixels, sizes = torch.cat([*masks]), of_images.view(-1, 2)
+    return _placed(pixels, torch.cat([*labels]), offsets, max(counts), sizes, counts)
 
 
 def masks_in_rows(masks: Tensor, rows: FixedTargets, name: str) -> MaskTargets:
@@ -104,14 +85,25 @@ def masks_in_rows(masks: Tensor, rows: FixedTargets, name: str) -> MaskTargets:
         raise ValueError(
             f"{name} is {given}; beside FixedTargets it must be ({len(labels)}, height, width)"
         )
-    row, slot = (torch.arange(n, device=masks.device) for n in (len(masks), rows.most))
-    image = (torch.searchsorted(offsets, row, right=True) - 1).clamp(0, len(offsets) - 2)
-    place = (row - offsets[image]).clamp(0, rows.most - 1)
+    sizes = [torch.full_like(offsets[1:], given[axis]) for axis in (2, 1)]
+    return _placed(masks, labels, offsets, rows.most, torch.stack(sizes, 1), [])
+
+
+def _placed(
+    pixels: Tensor, labels: Tensor, offsets: Tensor, most: int, sizes: Tensor, counts: list[int]
+) -> MaskTargets:
+    """Of (T, height, width), and each image's sizes."""
+    height, width = pixels.shape[1:]
+    row, slot = (torch.arange(n, device=offsets.device) for n in (len(pixels), most))
+    image = (torch.searchsorted(offsets, row, right=True) - 1).clamp(0, len(sizes) - 1)
+    place = (row - offsets[image]).clamp(0, most - 1)
     slots = offsets[:-1, None] + slot
     slots = slots.where(slots < offsets[1:, None], 0)
-    sizes = torch.stack([torch.full_like(row, given[axis]) for axis in (2, 1)], 1)
-    scale = torch.ones_like(sizes, dtype=torch.float32)
-    return MaskTargets(wide(masks[:, None]), sizes, scale, labels, offsets, image, place, slots, [])
+    own = sizes[image]
+    # By numbers: a tensor of them would be waited for on a GPU.
+    scale = torch.stack((own[:, 0] / width, own[:, 1] / height), 1)
+    masks = wide(pixels[:, None])
+    return MaskTargets(masks, own, scale, labels, offsets, image, place, slots, counts)
 
 
 def wide(values: Tensor) -> Tensor:
