@@ -85,8 +85,11 @@ def pad_batch(
     faults.check(faults.Rows(boxes, classes, offsets, "cls", num_classes, True, index))
     most = whole(max_boxes, "max_boxes", least=1)
     told, counts, rows = "image {} has {} boxes", offsets.diff().tolist(), most * images
-    index, labels, boxes = (each.split(counts) for each in (index, labels, boxes))
-    kept = Kept.of(counts, most, told, lambda b: areas_of(boxes[b]), drop_smallest, offsets.device)
+
+    def areas(b: int) -> Tensor:
+        return areas_of(boxes[offsets[b] : offsets[b + 1]])
+
+    kept = Kept.of(counts, offsets, most, told, areas, drop_smallest)
     return {
         **batch,
         "batch_idx": kept.rows(index, rows, images - 1),

@@ -146,7 +146,7 @@ def fixed_targets(
     else:
         most = max_boxes = whole(max_boxes, "max_boxes")
         rows = most * len(counts)
-    kept = Kept.of(counts, most, told, lambda b: areas(labels[b]), drop_smallest, boxes.device)
+    kept = Kept.of(counts, truth.offsets, most, told, lambda b: areas(labels[b]), drop_smallest)
     pixels = None
     if "masks" in labels[0]:
         lists = [each["masks"] for each in labels]
@@ -156,7 +156,7 @@ def fixed_targets(
         _, factor = check_values(spreads, truth.labels, truth.offsets, 0, masks)
         boxes = truth._replace(factor=factor).checked(boxes)
         pixels = kept.rows(lists, rows)
-    boxes, classes = (kept.rows(each.split(counts), rows) for each in (boxes, truth.labels))
+    boxes, classes = (kept.rows(each, rows) for each in (boxes, truth.labels))
     return FixedTargets(boxes, classes, kept.offsets, max_boxes, pixels)
 
 
@@ -166,37 +166,41 @@ def areas_of(boxes: Tensor) -> Tensor:
 
 
 class Kept(NamedTuple):
-    """Of each image which of its rows are kept, None for all; and where an image's begin then."""
+    """Which rows of crowded images are kept, of others all; and where each image's begin then."""
 
-    own: list[Tensor | None]
+    counts: list[int]
+    own: dict[int, Tensor]
     offsets: Tensor
 
     @staticmethod
     def of(
-        counts: Sequence[int],
+        counts: list[int],
+        offsets: Tensor,
         most: int,
         told: str,
         areas: Callable[[int], Tensor],
         drop_smallest: bool,
-        device: torch.device,
     ) -> Kept:
         """At most so many of each image, the largest by its areas; errors say that {} has {}."""
-        own: list[Tensor | None] = [None] * len(counts)
-        for b, count in enumerate(counts):
-            if count > most:
-                if not drop_smallest:
-                    raise ValueError(f"{told.format(b, count)}; max_boxes is {most}")
-                own[b] = areas(b).topk(most).indices.sort().values
-        offsets = on_host(accumulate((min(n, most) for n in counts), initial=0), device)
-        return Kept(own, offsets.to(device, non_blocking=True))
+        crowded = [b for b, count in enumerate(counts) if count > most]
+        if not crowded:
+            return Kept(counts, {}, offsets)
+        if not drop_smallest:
+            b = crowded[0]
+            raise ValueError(f"{told.format(b, counts[b])}; max_boxes is {most}")
+        own = {b: areas(b).topk(most).indices.sort().values for b in crowded}
+        kept = on_host(accumulate((min(n, most) for n in counts), initial=0), offsets.device)
+        return Kept(counts, own, kept.to(offsets.device, non_blocking=True))
 
-    def rows(self, of_images: Sequence[Tensor], count: int, padding: int = 0) -> Tensor:
-        """So many: those that are kept of each image's (n, ...), and padding. Copied once."""
-        pairs = zip(of_images, self.own, strict=True)
-        parts = [each if own is None else each[own] for each, own in pairs]
-        shape = parts[0].shape[1:]
-        free = parts[0].new_full([1] * parts[0].dim(), padding)
-        return torch.cat([*parts, free.expand(count - sum(map(len, parts)), *shape)])
+    def rows(self, given: Tensor | Sequence[Tensor], count: int, padding: int = 0) -> Tensor:
+        """So many of all images' (T, ...), or each one's (n, ...), and padding. Copied once."""
+        if self.own:
+            given = given.split(self.counts) if isinstance(given, Tensor) else given
+            given = [each[self.own[b]] if b in self.own else each for b, each in enumerate(given)]
+        parts = [given] if isinstance(given, Tensor) else given
+        free = count - sum(map(len, parts))
+        padded = parts[0].new_full([1] * parts[0].dim(), padding).expand(free, *parts[0].shape[1:])
+        return torch.cat([*parts, padded])
 
 
 Targets = Sequence[Mapping[str, Tensor]]
