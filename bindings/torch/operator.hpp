@@ -245,9 +245,6 @@ auto tensors_of(const c10::IValue* arguments) {
   return a;
 }
 
-/// "box_loss(Tensor pred, Tensor target, str loss='giou', …) -> Tensor"
-std::string schema_of(const Operator& op);
-
 using Kernel = void (*)(const Operator& op, c10::DispatchKeySet keys, Stack& stack);
 void implement(torch::Library& m, const Operator& op, c10::DispatchKey key, Kernel kernel);
 
