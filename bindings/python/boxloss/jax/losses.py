@@ -69,9 +69,7 @@ def box_loss(
     return losses_of(_BOX_LOSS, box_loss, locals())[0]
 
 
-# The one list of options: what follows has its names and defaults from here.
-OPTIONS = options_of(box_loss)
-_DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
+_DEFAULTS = {name: option.default for name, option in options_of(box_loss).items()}
 
 
 @taking_what(box_loss)
