@@ -52,13 +52,6 @@ std::vector<Size> transposed_strides(std::vector<Size> shape) {
   return strides;
 }
 
-at::Tensor empty(const std::vector<std::int64_t>& shape, const at::TensorOptions& options) {
-  return at::empty(shape, options);
-}
-at::Tensor empty(const std::vector<c10::SymInt>& shape, const at::TensorOptions& options) {
-  return at::empty_symint(shape, options);
-}
-
 /// A kernel as torch keeps it.
 struct Boxed : c10::OperatorKernel {
   Boxed(const Operator& op, Kernel kernel) : op_(op), kernel_(kernel) {}
@@ -230,8 +223,10 @@ at::Tensor Call<Size>::empty_like(const binding::Output<Size>& output,
     } else {
       result = strided(like.sym_strides());
     }
+  } else if constexpr (binding::kHasNumbers<Size>) {
+    result = at::empty(output.shape, options);
   } else {
-    result = empty(output.shape, options);
+    result = at::empty_symint(output.shape, options);
   }
   if constexpr (binding::kHasNumbers<Size>) *memory = result.mutable_data_ptr();
   return result;
