@@ -59,7 +59,7 @@ def box_loss(
     target_index: ArrayLike | None = None,
     **parameters: "Unpack[LossParameters]",
 ) -> Array:
-    """`boxloss.torch.box_loss` for JAX, by the rules of docs/jax.md. See docs/losses.md.
+    """`boxloss.torch.box_loss` for JAX. See docs/jax.md and docs/losses.md.
 
     Lists of boxes are padded to one length, since shapes are static: rows of no image, and pairs
     whose index is -1, do not count. vmap of pairs by index is one call, as of more sets.
