@@ -85,8 +85,6 @@ class Call {
 
   void read(binding::Array<Size>& to) { set(to, next(), /*is_packed=*/false); }
   void read(binding::PackedArray<Size>& to) { set(to, next(), /*is_packed=*/true); }
-  void read(binding::OptionalArray<binding::Array<Size>>& to) { set(to, next(), false); }
-  void read(binding::OptionalArray<binding::PackedArray<Size>>& to) { set(to, next(), true); }
   void read(std::vector<binding::PackedArray<Size>>& to);
   void read(binding::HostNumber& to);
   void read(bool& to) { to = next().toBool(); }
