@@ -5,9 +5,9 @@
 Forward, criterion, backward and a step of AdamW, under autocast to bfloat16, of models of their
 real size with random weights: DETRs of transformers, YOLO11m of Ultralytics, with an angle (obb)
 and without, Faster R-CNN R50 of torchvision, RF-DETR-M. Images are noise and have as many
-ground-truth boxes as COCO's, or, crowded, 100 each. original has its own criterion, boxloss what
-use_boxloss puts there; vectorized is that with plain torch in place of boxloss, where the study
-`detectors` has it. compiled is the whole model by torch.compile, RF-DETR as its own trainer
+ground-truth boxes as COCO's, or, crowded, 100 each, or 60 masks. original has its own criterion,
+boxloss what use_boxloss puts there; vectorized is that with plain torch in place of boxloss, where
+the study `detectors` has it. compiled is the whole model by torch.compile, RF-DETR as its trainer
 compiles it, with its criterion's compiled parts. A model is compiled once: to the crowded batch its
 code comes from that with COCO's boxes, and the compiler makes what differs dynamic, as in training.
 In graphs has fixed shapes for 100 boxes an image, with denoising queries for as many boxes as the
@@ -49,7 +49,6 @@ BOXES = ("COCO", "crowded")
 
 # Ground truth of 16 images, as many on average as COCO's 7.3; smaller batches take the first.
 COCO = (3, 1, 12, 7, 2, 20, 5, 0, 4, 9, 1, 15, 6, 2, 25, 5)
-CROWD = 100
 
 # Two compiled models share the code of their layers, which has a variant for each and each batch.
 torch._dynamo.config.recompile_limit = 32
@@ -80,7 +79,7 @@ class Case:
     @property
     def counts(self) -> tuple[int, ...]:
         images, _ = self.size
-        crowd = CROWD // 10 if self.run.quick else CROWD
+        crowd = self.detector.crowd // (10 if self.run.quick else 1)
         return COCO[:images] if self.boxes == "COCO" else (crowd,) * images
 
     def model(self) -> nn.Module:
@@ -209,7 +208,8 @@ def of_compiled(name: str, change: Change) -> Variant[Case, Call]:
 def with_fixed_shapes(case: Case, model: nn.Module) -> None:
     if case.detector.fixed is None:
         raise UnavailableError(f"{case.name} is not tried in fixed shapes")
-    use_boxloss(model, max_boxes=MOST_BOXES, denoising_boxes=max(case.counts))
+    most = min(MOST_BOXES, case.detector.crowd)
+    use_boxloss(model, max_boxes=most, denoising_boxes=max(case.counts))
     for each in model.modules():  # transformers' encoders ask in training what they must wait for
         if type(each).__name__.endswith("EncoderLayer"):
             each.training = False

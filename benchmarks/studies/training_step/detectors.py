@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from boxloss.torch.compat import FixedTargets, pad_batch, use_boxloss
+from boxloss.torch.compat import FixedTargets, collate_fixed, pad_batch, use_boxloss
 from boxloss.torch.compat.replace import qualified_name
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
@@ -27,7 +27,7 @@ from ...runner.run import UnavailableError
 from ..detectors.criteria import compat_with, plain_operators
 
 CLASSES = 80
-MOST_BOXES = 100  # of an image, in fixed shapes
+MOST_BOXES, MOST_MASKS = 100, 60  # of an image, in fixed shapes
 STAGES = tuple(f"stage{i}" for i in range(1, 5))  # of a backbone
 
 Batch = Callable[[nn.Module], Tensor]  # the sum of a model's losses on it
@@ -42,6 +42,7 @@ class Detector:
     use_boxloss: Callable[[nn.Module], Any] = use_boxloss
     compile: Callable[[nn.Module], Any] = torch.compile
     fixed: Callable[[Any], Any] | None = None  # a batch in fixed shapes, of `batch`'s arguments
+    crowd: int = 100  # the ground truth of a crowded image
 
 
 def detr(
@@ -207,6 +208,17 @@ def mask_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) 
     return lambda model: model(**given, mask_labels=masks).loss
 
 
+def fixed_mask_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+    parts = {
+        "pixel_values": images,
+        "mask_labels": ellipses(images, boxes),
+        "class_labels": labels,
+    }
+    samples = [dict(zip(parts, each, strict=True)) for each in zip(*parts.values(), strict=True)]
+    given = collate_fixed(samples, max_boxes=MOST_MASKS)
+    return lambda model: model(**given).loss
+
+
 def box_and_mask_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
     return detr_batch(images, boxes, labels, masks=ellipses(images, boxes))
 
@@ -313,15 +325,15 @@ DETECTORS = {
         )
     },
     **{
-        name: Detector(segmenter(kind), mask_batch, (16, 640), (2, 64))
-        for name, kind in (
-            ("Mask2Former Swin-T", "Mask2Former"),
-            ("MaskFormer Swin-T", "MaskFormer"),
-            ("EoMT-L", "Eomt"),
+        name: Detector(segmenter(kind), mask_batch, (16, 640), (2, 64), fixed=fixed, crowd=60)
+        for name, kind, fixed in (
+            ("Mask2Former Swin-T", "Mask2Former", fixed_mask_batch),
+            ("MaskFormer Swin-T", "MaskFormer", None),
+            ("EoMT-L", "Eomt", None),
         )
     },
     **{
-        name: Detector(make, box_and_mask_batch, size, quick)
+        name: Detector(make, box_and_mask_batch, size, quick, crowd=60)
         for name, make, size, quick in (
             ("DETR-R50 with masks", detr("Detr", STAGES, "Segmentation"), (4, 640), (2, 64)),
             ("RF-DETR-Seg-M", rf_detr_segmenter, (8, 432), (2, 192)),
