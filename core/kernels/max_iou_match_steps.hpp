@@ -43,13 +43,17 @@ struct BestOfBoxes {
   }
 };
 
-/// In a piece of the workspace, which is set by fill(pointer, byte, bytes).
+/// In a piece of the workspace, which is set by fill(pointer, byte, bytes). The best IoUs are the
+/// first of `lists` of 0.
 template <class C, class Fill>
-BestOfBoxes<C> best_of_boxes(void* workspace, std::int64_t boxes, const Fill& fill) {
+BestOfBoxes<C> best_of_boxes(void* workspace, const MaxIouArgs<C>& a, std::int64_t lists,
+                             const Fill& fill) {
   auto* const ious = static_cast<Bits<C>*>(workspace);
-  const BestOfBoxes<C> best = {ious, reinterpret_cast<unsigned*>(ious + boxes)};
-  fill(best.ious, 0, static_cast<std::size_t>(boxes) * sizeof(Bits<C>));
-  fill(best.anchors, 0xff, static_cast<std::size_t>(boxes) * sizeof(unsigned));
+  const BestOfBoxes<C> best = {ious, reinterpret_cast<unsigned*>(ious + lists * a.boxes)};
+  fill(best.ious, 0, static_cast<std::size_t>(lists * a.boxes) * sizeof(Bits<C>));
+  if (a.low_quality == LowQuality::kForce) {
+    fill(best.anchors, 0xff, static_cast<std::size_t>(a.boxes) * sizeof(unsigned));
+  }
   return best;
 }
 
@@ -62,6 +66,24 @@ template <class C>
 BOXLOSS_HOST_DEVICE OwnBoxes own_boxes(const MaxIouArgs<C>& a, std::int64_t image, bool are_right) {
   if (!are_right) return {0, 0};
   return {a.offsets[image], a.offsets[image + 1]};
+}
+
+/// The box that an anchor overlaps most.
+template <class B, class C>
+BOXLOSS_HOST_DEVICE std::int64_t best_row(const MaxIouArgs<C>& a, const MatchBox<B>& anchor,
+                                          const OwnBoxes& own) {
+  C best = 0;
+  std::int64_t best_row = own.begin;
+  BOXLOSS_NO_UNROLL
+  for (std::int64_t row = own.begin; row < own.end; ++row) {
+    const auto box = match_box_at<B>(a.target, a.angle_unit, 0, row);
+    if (!may_overlap(box, anchor)) continue;
+    const C iou = iou_of(box, anchor);
+    if (!is_better(iou, best)) continue;
+    best = iou;
+    best_row = row;
+  }
+  return best_row;
 }
 
 /// Outside of which the anchor has the IoU +0 with a box.
