@@ -121,6 +121,25 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+/// The box that an anchor overlaps most, once more.
+template <class B, class C>
+__device__ std::int64_t best_row(const MaxIouArgs<C>& a, const MatchBox<B>& anchor,
+                                 const OwnBoxes& own) {
+  C best = 0;
+  std::int64_t best_row = own.begin;
+#pragma unroll 1
+  for (std::int64_t row = own.begin; row < own.end; ++row) {
+    const MatchBox<B> box = match_box_at<B>(a.target, a.angle_unit, 0, row);
+    if (!may_overlap(box, anchor)) continue;
+    const C iou = iou_of(box, anchor);
+    if (!is_better(iou, best)) continue;
+    best = iou;
+    best_row = row;
+  }
+  return best_row;
+}
+
+/// What low quality changes. A block sees only those boxes whose best IoU is in its share.
 template <class B, class C>
 __global__ void __launch_bounds__(kThreads)
     mark_anchors(BOXLOSS_GRID_CONSTANT const MaxIouArgs<C> a, const BestOfBoxes<C> best,

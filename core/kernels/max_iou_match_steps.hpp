@@ -68,24 +68,6 @@ BOXLOSS_HOST_DEVICE OwnBoxes own_boxes(const MaxIouArgs<C>& a, std::int64_t imag
   return {a.offsets[image], a.offsets[image + 1]};
 }
 
-/// The box that an anchor overlaps most.
-template <class B, class C>
-BOXLOSS_HOST_DEVICE std::int64_t best_row(const MaxIouArgs<C>& a, const MatchBox<B>& anchor,
-                                          const OwnBoxes& own) {
-  C best = 0;
-  std::int64_t best_row = own.begin;
-  BOXLOSS_NO_UNROLL
-  for (std::int64_t row = own.begin; row < own.end; ++row) {
-    const auto box = match_box_at<B>(a.target, a.angle_unit, 0, row);
-    if (!may_overlap(box, anchor)) continue;
-    const C iou = iou_of(box, anchor);
-    if (!is_better(iou, best)) continue;
-    best = iou;
-    best_row = row;
-  }
-  return best_row;
-}
-
 /// Outside of which the anchor has the IoU +0 with a box.
 template <class B>
 BOXLOSS_HOST_DEVICE auto bounds_of(const MatchBox<B>& anchor) {
