@@ -84,7 +84,6 @@ SMALL = {
     for name, make_config in CONFIGS.items()
     if hasattr(transformers, CLASS[name])
 }
-OF_MASKS = [name for name in SMALL if name not in WITH_BOXES]  # alone
 
 
 def batch(name: str, counts: tuple[int, ...]) -> dict[str, Any]:

@@ -3,36 +3,51 @@
 """Masks in fixed shapes: the losses and gradients of lists, at the same points."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 from boxloss.torch.compat import FixedTargets, collate_fixed, use_boxloss
-from boxloss.torch.compat.families import mask2former
+from boxloss.torch.compat.families import mask2former, rf_detr_masks
 from models import loss_of, project_of
 from models import made as made_model
-from small_masks import OF_MASKS
+from small_masks import SMALL, WITH_BOXES
 from surroundings import assert_reads_nothing
-from test_masks import BATCHES, SIDES, arguments, losses_of, run, swapped
+from test_masks import BATCHES, NAMES, SIDES, arguments, called, losses_of, run, swapped
 from torch import Tensor
 from torch._dynamo.testing import CompileCounter
 
 MOST = 9
-each_criterion = pytest.mark.parametrize("name", ["Mask2Former", "MaskFormer"])
+each_criterion = pytest.mark.parametrize("name", NAMES)
 
 
 def fixed(given: dict[str, Any], most: int = MOST, **options: Any) -> dict[str, Any]:
-    lists = zip(given["mask_labels"], given["class_labels"], strict=True)
-    samples = [{"mask_labels": masks, "class_labels": labels} for masks, labels in lists]
+    names = [name for name in ("labels", "mask_labels", "class_labels") if name in given]
+    lists = zip(*(given[name] for name in names), strict=True)
+    samples = [dict(zip(names, each, strict=True)) for each in lists]
     return {**given, **collate_fixed(samples, max_boxes=most, **options)}
+
+
+def parts_of(given: dict[str, Any]) -> list[Tensor]:
+    """Boxes, labels, offsets and masks."""
+    rows = given.get("labels", given.get("class_labels"))
+    return [*rows, given.get("mask_labels", rows.masks)]
+
+
+def of_parts(given: dict[str, Any], *parts: Tensor) -> dict[str, Any]:
+    *rows, masks = parts
+    if "labels" in given:
+        return {**given, "labels": FixedTargets(*rows, MOST, masks)}
+    return {**given, "class_labels": FixedTargets(*rows, MOST), "mask_labels": masks}
 
 
 def moved_behind(given: dict[str, Any]) -> dict[str, Any]:
     """With padding before the first image's masks."""
-    boxes, labels, offsets = given["class_labels"]
+    boxes, labels, offsets, masks = parts_of(given)
     free = len(labels) - int(offsets[-1])
-    rows = FixedTargets(boxes, labels.roll(free), offsets + free, MOST)
-    return {**given, "mask_labels": given["mask_labels"].roll(free, 0), "class_labels": rows}
+    boxes, labels, masks = (each.roll(free, 0) for each in (boxes, labels, masks))
+    return of_parts(given, boxes, labels, offsets + free, masks)
 
 
 def same_points(
@@ -40,7 +55,7 @@ def same_points(
 ) -> list[Tensor]:
     """Of the first pairs, however many there are, in all layers."""
     torch.manual_seed(3)
-    drawn = [(2 * torch.rand(99, points, 2) - 1)[:count] for count, points in sizes]
+    drawn = [(2 * torch.rand(300, points, 2) - 1)[:count] for count, points in sizes]
     return [points.repeat(len(order), 1, 1, 1) for points in drawn]
 
 
@@ -48,9 +63,12 @@ def same_points(
 @each_criterion
 def test_losses_and_gradients(name: str, which: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A query that is in no pair predicts no numbers; such ones' gradients are 0."""
-    monkeypatch.setattr(mask2former, "draw", same_points)
+    for module in (mask2former, rf_detr_masks):
+        monkeypatch.setattr(module, "draw", same_points)
     model, given = swapped(name), arguments(*BATCHES[which], name)
-    given["masks_queries_logits"].data[1, 5] = torch.nan
+    given["pred_masks" if name in WITH_BOXES else "masks_queries_logits"].data[1, 5] = torch.nan
+    if name in WITH_BOXES:
+        given["pred_boxes"].data[1, 5] = 9  # DETR's matcher sees no masks
     losses, gradients = run(model, given)
     for in_rows in (fixed(given), moved_behind(fixed(given))):
         ours, by_ours = run(model, in_rows)
@@ -60,7 +78,7 @@ def test_losses_and_gradients(name: str, which: str, monkeypatch: pytest.MonkeyP
             assert (one[other == 0] == 0).all()
 
 
-@pytest.mark.parametrize("name", OF_MASKS)
+@pytest.mark.parametrize("name", SMALL)
 def test_a_model_gives_the_same(name: str) -> None:
     """At the points of the seed, where each image has as many masks as fit."""
     model, batch = made_model(name), project_of(name).batch((2, 2))
@@ -71,25 +89,25 @@ def test_a_model_gives_the_same(name: str) -> None:
 
 @each_criterion
 def test_reads_nothing_on_the_host(name: str) -> None:
-    model, given = swapped(name), fixed(arguments(*BATCHES["none in one"], name))
-    labels = [*given.pop("class_labels")]
+    model, given = swapped(name), arguments(*BATCHES["none in one"], name)
+    parts = parts_of(fixed(given))
 
-    def criterion(labels: list[Tensor], **given: Any) -> None:
-        losses_of(model, {**given, "class_labels": FixedTargets(*labels, MOST)})
+    def criterion(parts: list[Tensor], given: dict[str, Any]) -> None:
+        losses_of(model, of_parts(given, *parts))
 
-    assert_reads_nothing(criterion, on="cuda", labels=labels, **given)
+    assert_reads_nothing(criterion, on="cuda", parts=parts, given=given)
 
 
 @each_criterion
 def test_compiles_once_for_all_counts(name: str) -> None:
     torch.compiler.reset()
     model, graphs = swapped(name), CompileCounter()
-    compiled = torch.compile(model.criterion, backend=graphs, fullgraph=True)
+    compiled = torch.compile(partial(called, model), backend=graphs, fullgraph=True)
     for counts in ((3, 0, 5), (0, 0, 0), (9, 1, 2)):
         given = fixed(arguments(counts, [SIDES] * 3, name))
         wanted = losses_of(model, given)
         torch.manual_seed(2)
-        torch.testing.assert_close(compiled(**given), wanted)
+        torch.testing.assert_close(compiled(given), wanted)
     assert graphs.frame_count == 1
 
 
@@ -101,6 +119,9 @@ def test_faults() -> None:
         fixed(given, num_labels=1)
     with pytest.raises(ValueError, match=r"height and width .*\(24, 60\).* must be the same"):
         fixed(arguments(*BATCHES["of other sizes"]))
+    with_boxes = fixed(arguments(*BATCHES["none in one"], "Detr"))
+    with pytest.raises(ValueError, match="masks is NoneType; beside FixedTargets"):
+        losses_of(swapped("Detr"), {**with_boxes, "labels": FixedTargets(*with_boxes["labels"])})
     lists = given["mask_labels"]
     for masks, told in ((lists, "list"), (torch.cat(lists), r"\(8, 40, 56\)")):
         with pytest.raises(ValueError, match=rf"mask_labels is {told}; .* \(27, height, width\)"):

@@ -15,7 +15,7 @@ from criteria import arguments_of, assert_close, made, run
 from models import MODELS, batch_of, project_of
 from models import made as made_model
 from small_detrs import SMALL
-from small_masks import OF_MASKS
+from small_masks import SMALL as WITH_MASKS
 from small_yolos import KINDS
 from surroundings import assert_reads_nothing
 from test_detr import CRITERIA, REPLACED
@@ -83,7 +83,7 @@ def test_compiles_once_for_all_counts(name: str) -> None:
 
 FIXED = [name for name in SMALL if "Grounding" not in name]
 PADDED = [f"YOLO{kind}" for kind in KINDS if kind in ("11", "26") or "obb" in kind]
-IN_LISTS = [name for name in MODELS if name not in (*FIXED, *PADDED, *OF_MASKS, "RF-DETR")]
+IN_LISTS = [name for name in MODELS if name not in (*FIXED, *PADDED, *WITH_MASKS, "RF-DETR")]
 OPTIONS = [{"num_denoising": 10}, {"label_noise_ratio": 0.0}, {"box_noise_scale": 0.0}]
 
 
@@ -218,6 +218,8 @@ def test_batches_of_a_loader() -> None:
     """All boxes fit, or the largest are kept in their order; one tensor holds them."""
     images, labels = training.transformers_batch((3, 0))
     labels[0]["boxes"][:, 2:] = torch.tensor([[0.3, 0.3], [0.1, 0.1], [0.2, 0.2]])
+    for each in labels:
+        each["masks"] = torch.rand(len(each["boxes"]), 4, 6)
     samples: Any = [
         {"pixel_values": image, "labels": each} for image, each in zip(images, labels, strict=True)
     ]
@@ -229,10 +231,15 @@ def test_batches_of_a_loader() -> None:
         batch(max_boxes=2)
     found = batch(max_boxes=2, drop_smallest=True)
     assert torch.equal(found["pixel_values"], images)
-    boxes, classes, offsets = found["labels"].to("cpu", non_blocking=True)
+    moved = found["labels"].to("cpu", non_blocking=True)
+    assert torch.equal(moved.masks, torch.cat((labels[0]["masks"][::2], torch.zeros(2, 4, 6))))
+    boxes, classes, offsets = moved
     assert torch.equal(boxes, torch.cat((labels[0]["boxes"][::2], torch.zeros(2, 4))))
     assert torch.equal(classes[:2], labels[0]["class_labels"][::2])
     assert offsets.tolist() == [0, 2, 2]
+    labels[0]["masks"][2, 1, 1] = torch.inf
+    with pytest.raises(ValueError, match="masks: image 0, row 2 has a value that is not finite"):
+        batch(max_boxes=3)
     labels[0]["class_labels"][1] = 4
     with pytest.raises(ValueError, match="image 0, row 1 is 4; a label must lie in"):
         batch(max_boxes=3, num_labels=4)

@@ -18,6 +18,8 @@ from boxloss.torch.compat.proof import CLOSE
 from models import Batch, made, project_of
 from processes import divide_once, two_processes
 from torch import Tensor, distributed, multiprocessing, nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils._pytree import tree_leaves, tree_map_only
 from transformers import Trainer, TrainingArguments
@@ -37,6 +39,7 @@ class Scene(NamedTuple):
     finds_unused: bool = False
     joins: bool = False  # until both have no more batches
     evaluates: bool = False  # the first rank alone, at last
+    shards: bool = False  # parameters, by FSDP
 
 
 SCENES = {
@@ -47,6 +50,7 @@ SCENES = {
     "a smaller last batch": Scene((MORE, (2,)), (MORE, MORE)),
     "a batch more": Scene((MORE, FEW, MORE), (FEW, MORE), joins=True),
     "a rank evaluates": Scene((MORE,), (FEW,), evaluates=True),
+    "shards": Scene((FEW, MORE), (MORE, FEW), shards=True),
 }
 # The original's fate and boxloss'; all else ends, and learns the same.
 FATES = {
@@ -69,7 +73,7 @@ class OfOutputs(nn.Module):
     def __init__(self, criterion: nn.Module) -> None:
         super().__init__()
         self.criterion = criterion
-        self.scale = nn.Parameter(torch.ones(()))
+        self.scale = nn.Parameter(torch.ones(1))
 
     def forward(self, outputs: Any, targets: Any) -> Tensor:
         outputs = tree_map_only(Tensor, lambda each: self.scale * each, outputs)
@@ -83,7 +87,10 @@ def run(name: str, scene: Scene, replace: Replace, rank: int) -> tuple[Tensor, T
     assert has_boxloss(model) == (replace is use_boxloss)
     if name == "RF-DETR":
         model, loss_of = OfOutputs(model), lambda model, batch: model(**batch)
-    parallel = DistributedDataParallel(model, find_unused_parameters=scene.finds_unused)
+    if scene.shards:
+        parallel = fully_shard(model, mesh=init_device_mesh("cpu", (2,)))
+    else:
+        parallel = DistributedDataParallel(model, find_unused_parameters=scene.finds_unused)
     steps = scene[rank]
     losses = []
     with parallel.join() if scene.joins else nullcontext():
@@ -99,7 +106,8 @@ def run(name: str, scene: Scene, replace: Replace, rank: int) -> tuple[Tensor, T
         with torch.no_grad():
             losses.append(loss_of(model.train(name == "RetinaNet"), batch))
     gradients = [each.grad for each in model.parameters() if each.grad is not None]
-    return torch.stack(losses), nn.utils.parameters_to_vector(gradients)
+    whole = [each.full_tensor() if scene.shards else each for each in gradients]
+    return torch.stack(losses), nn.utils.parameters_to_vector(whole)
 
 
 def on_a_rank(rank: int, name: str, jobs: list[Job], folder: Path) -> None:

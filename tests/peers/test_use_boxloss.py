@@ -166,7 +166,7 @@ def test_pickles_hold_the_original(names: Collection[str], tmp_path: Path) -> No
         model = made(name)
         before, kind = loss(name, model), type(model)
         kinds.append(f"{kind.__module__} {kind.__name__}")
-        use_boxloss(model)
+        use_boxloss(model, check=False)
         if place % 2:
             loss(name, model)  # which makes the criterion, if it is not made yet
         torch.save(model, tmp_path / f"{place}.pt")
@@ -192,7 +192,7 @@ def test_save_pretrained(tmp_path: Path) -> None:
     assert not calls(loaded, "DETR")
 
 
-compiled = partial(torch.compile, backend="aot_eager")
+compiled = partial(torch.compile, backend="eager")
 LORA = LoraConfig(r=2, target_modules=["q_proj"])
 WRAPPERS: dict[str, tuple[str, Callable[[nn.Module], nn.Module]]] = {
     "DataParallel": ("RT-DETR", nn.DataParallel),

@@ -13,8 +13,8 @@ from torch.utils.data import default_collate
 
 from ..arguments import whole
 from . import faults
-from .masks import truth_of
-from .targets import FixedTargets, kept_rows, offsets_of, rows_of_batch
+from .mask_lists import check_shapes
+from .targets import FixedTargets, Kept, areas_of, fixed_targets, offsets_of, rows_of_batch
 
 
 def collate_fixed(
@@ -24,7 +24,8 @@ def collate_fixed(
     num_labels: int = 0,
     drop_smallest: bool = False,
 ) -> dict[str, Any]:
-    """A batch of transformers' samples whose "labels" are FixedTargets; all else is stacked.
+    """A batch of transformers' samples whose "labels" are FixedTargets, with their masks if they
+    have some; all else is stacked.
 
     Of samples with "mask_labels", all of one size, these are then (max_boxes * images, height,
     width), and "class_labels" FixedTargets of these rows. max_boxes counts masks.
@@ -33,46 +34,38 @@ def collate_fixed(
     which can compute metrics from lists alone. A last batch of fewer images has other shapes: drop
     it. Options and errors are those of `FixedTargets.of`.
     """
-    options: Any = {"num_labels": num_labels, "drop_smallest": drop_smallest}
+    options: Any = {"max_boxes": max_boxes, "num_labels": num_labels}
+    options["drop_smallest"] = drop_smallest
     if "mask_labels" in samples[0]:
         masks, classes = (
             [each[name] for each in samples] for name in ("mask_labels", "class_labels")
         )
-        most = whole(max_boxes, "max_boxes")
-        fixed = _fixed_masks(masks, classes, most, most * len(samples), **options)
+        fixed = _fixed_masks(masks, classes, **options)
     else:
         labels = [each["labels"] for each in samples]
-        fixed = {"labels": FixedTargets.of(labels, max_boxes=max_boxes, **options)}
+        fixed = {"labels": FixedTargets.of(labels, **options)}
     others = [{name: each[name] for name in each if name not in fixed} for each in samples]
     return {**default_collate(others), **fixed}
 
 
 def _fixed_masks(
-    masks: Sequence[Tensor],
-    labels: Sequence[Tensor],
-    most: int,
-    rows: int,
-    num_labels: int = 0,
-    drop_smallest: bool = False,
+    masks: Sequence[Tensor], labels: Sequence[Tensor], **options: Any
 ) -> dict[str, Any]:
-    truth, _ = truth_of(masks, labels, num_labels)
-    if not _is_of_one_size(masks):
-        sizes = [tuple(each.shape[1:]) for each in masks]
-        raise ValueError(f"mask_labels have height and width {sizes}; all must be the same")
-    areas = functional.pad(truth.pixels.sum((1, 2, 3))[:, None], (2, 1), value=1)
-    told = "mask_labels[{}] has {} masks"
-    kept = kept_rows(most, told, areas, truth.offsets, truth.counts, drop_smallest)
-    classes, pixels = truth.labels[kept.row], torch.cat([*masks])[kept.row]
-    free = rows - len(pixels)
-    classes, pixels = (
-        torch.cat((each, each.new_zeros(free, *each.shape[1:]))) for each in (classes, pixels)
+    """Options are those of `fixed_targets`."""
+    check_shapes(masks, labels, "mask_labels")
+    images = [
+        {"boxes": torch.zeros(len(own), 4, device=own.device), "class_labels": own, "masks": each}
+        for each, own in zip(masks, labels, strict=True)
+    ]
+    fixed = fixed_targets(
+        images,
+        told="mask_labels[{}] has {} masks",
+        masks="mask_labels",
+        areas=lambda image: image["masks"].sum((1, 2), dtype=torch.float32),
+        **options,
     )
-    labels_in_rows = FixedTargets(areas.new_zeros(rows, 4), classes, kept.offsets, most)
-    return {"mask_labels": pixels, "class_labels": labels_in_rows}
-
-
-def _is_of_one_size(masks: Sequence[Tensor]) -> bool:
-    return len({each.shape[1:] for each in masks}) == 1
+    pixels, fixed.masks = fixed.masks, None
+    return {"mask_labels": pixels, "class_labels": fixed}
 
 
 def pad_batch(
@@ -91,15 +84,19 @@ def pad_batch(
     offsets = offsets_of(index, images)
     faults.check(faults.Rows(boxes, classes, offsets, "cls", num_classes, True, index))
     most = whole(max_boxes, "max_boxes", least=1)
-    told, counts = "image {} has {} boxes", offsets.diff().tolist()
-    kept = kept_rows(most, told, boxes, offsets, counts, drop_smallest)
-    index, labels, boxes = (each[kept.row] for each in (index, labels, boxes))
-    free = most * images - len(boxes)
-    index = functional.pad(index, (0, free), value=images - 1)
-    fixed = {"batch_idx": index, "offsets": kept.offsets}
-    for name, each in (("cls", labels), ("bboxes", boxes)):
-        fixed[name] = torch.cat((each, each.new_zeros(free, *each.shape[1:])))
-    return {**batch, **fixed}
+    told, counts, rows = "image {} has {} boxes", offsets.diff().tolist(), most * images
+
+    def areas(b: int) -> Tensor:
+        return areas_of(boxes[offsets[b] : offsets[b + 1]])
+
+    kept = Kept.of(counts, offsets, most, told, areas, drop_smallest)
+    return {
+        **batch,
+        "batch_idx": kept.rows(index, rows, images - 1),
+        "cls": kept.rows(labels, rows),
+        "bboxes": kept.rows(boxes, rows),
+        "offsets": kept.offsets,
+    }
 
 
 def in_fixed_shapes(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -108,17 +105,19 @@ def in_fixed_shapes(arguments: Mapping[str, Any]) -> dict[str, Any] | None:
     Masks without padding, so that their points are the same.
     """
     if "mask_labels" in arguments:
-        lists = arguments["mask_labels"], arguments["class_labels"]
-        if not _is_of_one_size(lists[0]):
+        masks, labels = arguments["mask_labels"], arguments["class_labels"]
+        if len({each.shape[1:] for each in masks}) > 1:
             return None
-        counts = [*map(len, lists[0])]
-        return {**arguments, **_fixed_masks(*lists, max(counts), sum(counts))}
+        return {**arguments, **_fixed_masks(masks, labels, rows=sum(map(len, masks)))}
     if "batch" not in arguments:
         name = "labels" if "labels" in arguments else "targets"
         lists = arguments[name]
-        most = max(1, *(len(each["boxes"]) for each in lists))
+        counts = [len(each["boxes"]) for each in lists]
+        most = max(1, *counts)
         if name == "targets":
             return {**arguments, name: _with_valid(lists, most)}
+        if "masks" in lists[0]:
+            return {**arguments, name: FixedTargets.of(lists, sum(counts))}
         return {**arguments, name: FixedTargets.of(lists, max_boxes=most)}
     outputs = next(each for each in tree_leaves(arguments["preds"]) if isinstance(each, Tensor))
     batch = arguments["batch"]

@@ -142,10 +142,10 @@ def check_parts(criterion: Any) -> None:
     check_methods(criterion, getattr(sys.modules[module], f"{prefix}Loss"), METHODS)
 
 
-def replace(of_layers: OfLayers, model: Any) -> Iterator[Swapped]:
+def replace(of_layers: OfLayers, ours: type | None, model: Any) -> Iterator[Swapped]:
     module, prefix = home_of(model)
     check_parts(model.criterion)
-    yield swap(model.criterion, _criterion(getattr(module, f"{prefix}Loss"), of_layers))
+    yield swap(model.criterion, ours or _criterion(getattr(module, f"{prefix}Loss"), of_layers))
 
 
 def cases(model: Any) -> Iterator[Case]:
@@ -188,5 +188,9 @@ def losses_of(model: Any, **made: Any) -> Any:
         return model.criterion(**made)
 
 
-def family(of_layers: OfLayers) -> Family:
-    return Family(partial(replace, of_layers), cases, parts, losses_of, fix=nothing)
+def family(
+    of_layers: OfLayers,
+    ours: type | None = None,
+    cases: Callable[[Any], Iterator[Case]] = cases,
+) -> Family:
+    return Family(partial(replace, of_layers, ours), cases, parts, losses_of, fix=nothing)

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from ..collate import on_host
 from ..hungarian_match import hungarian_match
-from .faults import Rows, check
+from .mask_lists import check_one_size, check_shapes, check_values, spread
 from .targets import FixedTargets
 
 ALPHA = 0.25  # of the originals' focal loss; gamma is 2
@@ -55,51 +55,22 @@ class MaskTargets(NamedTuple):
 def collate_masks(masks: Sequence[Tensor], labels: Sequence[Tensor], name: str) -> MaskTargets:
     """Of each image (n, height, width) and (n).
 
-    Args:
-        name: what masks are called there.
-
     Raises:
         ValueError: a bad shape; not as many images, or as many masks as labels.
     """
-    if len(masks) != len(labels):
-        raise ValueError(f"{name} has {len(masks)} images, class_labels has {len(labels)}")
-    for b, (each, own) in enumerate(zip(masks, labels, strict=True)):
-        if each.dim() != 3 or own.shape != each.shape[:1]:
-            raise ValueError(
-                f"{name}[{b}] has shape {tuple(each.shape)}, class_labels[{b}] "
-                f"{tuple(own.shape)}; they must be (n, height, width) and (n)"
-            )
-    device = labels[0].device
-    counts = [len(each) for each in labels]
-    offsets = [*accumulate(counts, initial=0)]
-    image = [b for b, n in enumerate(counts) for _ in range(n)]
-    place = [i for n in counts for i in range(n)]
-    slots = [
-        offsets[b] + i if i < n else 0 for b, n in enumerate(counts) for i in range(max(counts))
-    ]
+    check_shapes(masks, labels, name)
+    device, counts = labels[0].device, [*map(len, labels)]
     height, width = (max(each.shape[axis] for each in masks) for axis in (1, 2))
-    sides = [side for b in image for side in (masks[b].shape[2], masks[b].shape[1])]
-    parts = [offsets, image, place, slots, sides]
-    numbers = on_host([number for part in parts for number in part], device)
-    numbers = numbers.to(device, non_blocking=True)
-    of_offsets, of_image, of_place, of_slots, of_sides = numbers.split([*map(len, parts)])
+    sides = [each.shape[axis] for each in masks for axis in (2, 1)]
+    numbers = on_host([*accumulate(counts, initial=0), *sides], device)
+    offsets, of_images = numbers.to(device, non_blocking=True).split([len(counts) + 1, len(sides)])
     if any(each.shape[1:] != (height, width) for each in masks):
         masks = [
             functional.pad(each, (0, width - each.shape[2], 0, height - each.shape[1]))
             for each in masks
         ]
-    return MaskTargets(
-        wide(torch.cat([*masks])[:, None]),
-        of_sides.view(-1, 2),
-        # By numbers: a tensor of them would be waited for on a GPU.
-        torch.stack((of_sides[::2] / width, of_sides[1::2] / height), 1),
-        torch.cat([*labels]),
-        of_offsets,
-        of_image,
-        of_place,
-        of_slots.view(len(counts), -1),
-        counts,
-    )
+    pixels, sizes = torch.cat([*masks]), of_images.view(-1, 2)
+    return _placed(pixels, torch.cat([*labels]), offsets, max(counts), sizes, counts)
 
 
 def masks_in_rows(masks: Tensor, rows: FixedTargets, name: str) -> MaskTargets:
@@ -114,14 +85,25 @@ def masks_in_rows(masks: Tensor, rows: FixedTargets, name: str) -> MaskTargets:
         raise ValueError(
             f"{name} is {given}; beside FixedTargets it must be ({len(labels)}, height, width)"
         )
-    row, slot = (torch.arange(n, device=masks.device) for n in (len(masks), rows.most))
-    image = (torch.searchsorted(offsets, row, right=True) - 1).clamp(0, len(offsets) - 2)
-    place = (row - offsets[image]).clamp(0, rows.most - 1)
+    sizes = [torch.full_like(offsets[1:], given[axis]) for axis in (2, 1)]
+    return _placed(masks, labels, offsets, rows.most, torch.stack(sizes, 1), [])
+
+
+def _placed(
+    pixels: Tensor, labels: Tensor, offsets: Tensor, most: int, sizes: Tensor, counts: list[int]
+) -> MaskTargets:
+    """Of (T, height, width), and each image's sizes."""
+    height, width = pixels.shape[1:]
+    row, slot = (torch.arange(n, device=offsets.device) for n in (len(pixels), most))
+    image = (torch.searchsorted(offsets, row, right=True) - 1).clamp(0, len(sizes) - 1)
+    place = (row - offsets[image]).clamp(0, most - 1)
     slots = offsets[:-1, None] + slot
     slots = slots.where(slots < offsets[1:, None], 0)
-    sizes = torch.stack([torch.full_like(row, given[axis]) for axis in (2, 1)], 1)
-    scale = torch.ones_like(sizes, dtype=torch.float32)
-    return MaskTargets(wide(masks[:, None]), sizes, scale, labels, offsets, image, place, slots, [])
+    own = sizes[image]
+    # By numbers: a tensor of them would be waited for on a GPU.
+    scale = torch.stack((own[:, 0] / width, own[:, 1] / height), 1)
+    masks = wide(pixels[:, None])
+    return MaskTargets(masks, own, scale, labels, offsets, image, place, slots, counts)
 
 
 def wide(values: Tensor) -> Tensor:
@@ -141,18 +123,20 @@ def truth_of(
         truth = masks_in_rows(masks, labels, name)
     else:
         truth = collate_masks(masks, labels, name)
-    peaks = torch.linalg.vector_norm(truth.pixels, torch.inf, (2, 3)).float()  # finite if masks are
-    stand_ins = functional.pad(peaks, (3, 0))
-    rows = Rows(stand_ins, truth.labels, truth.offsets, "class_labels", classes, True, None, name)
-    checked, factor = check(rows)
+    spreads = spread(truth.pixels[:, 0])
+    checked, factor = check_values(spreads, truth.labels, truth.offsets, classes, name)
     return truth._replace(labels=checked), factor
 
 
 def truth_of_labels(
-    labels: Sequence[Mapping[str, Tensor]], classes: int
+    labels: Sequence[Mapping[str, Tensor]] | FixedTargets, classes: int, has_one_size: bool = False
 ) -> tuple[MaskTargets, Tensor | None]:
-    """Of each image's dictionary, which has boxes, too."""
+    """Of each image's dictionary, which has boxes, too; or of FixedTargets."""
+    if isinstance(labels, FixedTargets):
+        return truth_of(labels.masks, labels, classes, "masks")
     masks = [each["masks"] for each in labels]
+    if has_one_size:
+        check_one_size(masks, "masks")
     return truth_of(masks, [each["class_labels"].flatten() for each in labels], classes, "masks")
 
 

@@ -7,19 +7,19 @@ As lenient as the criteria that are replaced where that is harmless, and never s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from ..arguments import check_tensors, whole
 from ..collate import collate_ragged, on_host
 from . import faults
 from .faults import GroundTruth
+from .mask_lists import check_one_size, check_shapes, check_values, spread
 
 
 class FixedTargets:
@@ -34,10 +34,16 @@ class FixedTargets:
         offsets: (images + 1), int64, on the boxes' device: image b has rows offsets[b] to
             offsets[b + 1]. Rows before offsets[0] are padding, too.
         most: no image has more rows; T if it is not given.
+        masks: (T, height, width), if there are some; another tensor.
     """
 
     def __init__(
-        self, boxes: Tensor, class_labels: Tensor, offsets: Tensor, most: int | None = None
+        self,
+        boxes: Tensor,
+        class_labels: Tensor,
+        offsets: Tensor,
+        most: int | None = None,
+        masks: Tensor | None = None,
     ) -> None:
         """Raises ValueError: shapes that do not fit. TypeError: boxes that are no floating-point
         numbers of 16 bits or more; labels or offsets that are no integers."""
@@ -56,6 +62,7 @@ class FixedTargets:
         self._packed = torch.cat([numbers, class_labels.long(), offsets.long()])
         self._rows, self._dtype = len(boxes), boxes.dtype
         self.most = len(boxes) if most is None else most
+        self.masks = masks
 
     @property
     def boxes(self) -> Tensor:
@@ -78,14 +85,15 @@ class FixedTargets:
         return iter((self.boxes, self.class_labels, self.offsets))
 
     def to(self, device: Any, non_blocking: bool = False) -> FixedTargets:
-        return self._with(self._packed.to(device=device, non_blocking=non_blocking))
+        return self._each(lambda given: given.to(device=device, non_blocking=non_blocking))
 
     def pin_memory(self, device: Any = None) -> FixedTargets:
-        return self._with(self._packed.pin_memory())
+        return self._each(Tensor.pin_memory)
 
-    def _with(self, packed: Tensor) -> FixedTargets:
+    def _each(self, change: Callable[[Tensor], Tensor]) -> FixedTargets:
         other = object.__new__(FixedTargets)
-        vars(other).update(vars(self), _packed=packed)
+        masks = None if self.masks is None else change(self.masks)
+        vars(other).update(vars(self), _packed=change(self._packed), masks=masks)
         return other
 
     @staticmethod
@@ -100,7 +108,8 @@ class FixedTargets:
         """Of one dictionary for each image, as transformers has them; no synchronization.
 
         Args:
-            labels: of each image "boxes": (n, 4), and "class_labels": (n).
+            labels: of each image "boxes": (n, 4), and "class_labels": (n); and maybe "masks": (n,
+                height, width), all of one size.
             rows: for all images together.
             max_boxes: or for each image: rows are as many for each.
             num_labels: labels must be less; 0 where nobody knows. A graph checks nothing, so it is
@@ -111,53 +120,87 @@ class FixedTargets:
             ValueError: there are more boxes than fit; and what the criterion raises. TypeError:
                 rows or max_boxes is no integer, or not one of them is given.
         """
-        if (rows is None) == (max_boxes is None):
-            raise TypeError("one of rows and max_boxes must be given")
-        truth = ground_truth_of(labels, "class_labels", num_labels, has_sizes=True)
-        given, classes, offsets = truth.checked(truth.boxes), truth.labels, truth.offsets
-        if max_boxes is not None:
-            max_boxes = whole(max_boxes, "max_boxes")
-            kept = kept_rows(
-                max_boxes, "labels[{}] has {} boxes", given, offsets, truth.counts, drop_smallest
-            )
-            given, classes, offsets = given[kept.row], classes[kept.row], kept.offsets
-            rows = max_boxes * len(labels)
-        rows = whole(rows, "rows")
-        free = rows - len(given)
-        if free < 0:
-            raise ValueError(f"labels has {len(given)} boxes; rows is {rows}")
-        boxes = functional.pad(given, (0, 0, 0, free))
-        return FixedTargets(boxes, functional.pad(classes, (0, free)), offsets, max_boxes)
+        return fixed_targets(labels, rows, max_boxes, num_labels, drop_smallest)
+
+
+def fixed_targets(
+    labels: Targets,
+    rows: int | None = None,
+    max_boxes: int | None = None,
+    num_labels: int = 0,
+    drop_smallest: bool = False,
+    told: str = "labels[{}] has {} boxes",
+    masks: str = "masks",
+    areas: Callable[[Mapping[str, Tensor]], Tensor] = lambda image: areas_of(image["boxes"]),
+) -> FixedTargets:
+    """`FixedTargets.of`, with the words for an image {} that has {} and for masks, and the areas of
+    an image."""
+    if (rows is None) == (max_boxes is None):
+        raise TypeError("one of rows and max_boxes must be given")
+    truth = ground_truth_of(labels, "class_labels", num_labels, has_sizes=True)
+    boxes, counts = truth.checked(truth.boxes), truth.counts
+    if max_boxes is None:
+        most, rows = max(counts), whole(rows, "rows")
+        if len(boxes) > rows:
+            raise ValueError(f"labels has {len(boxes)} boxes; rows is {rows}")
+    else:
+        most = max_boxes = whole(max_boxes, "max_boxes")
+        rows = most * len(counts)
+    kept = Kept.of(counts, truth.offsets, most, told, lambda b: areas(labels[b]), drop_smallest)
+    pixels = None
+    if "masks" in labels[0]:
+        lists = [each["masks"] for each in labels]
+        check_shapes(lists, truth.labels.split(counts), masks)
+        check_one_size(lists, masks)
+        spreads = torch.cat([*map(spread, lists)])
+        _, factor = check_values(spreads, truth.labels, truth.offsets, 0, masks)
+        boxes = truth._replace(factor=factor).checked(boxes)
+        pixels = kept.rows(lists, rows)
+    boxes, classes = (kept.rows(each, rows) for each in (boxes, truth.labels))
+    return FixedTargets(boxes, classes, kept.offsets, max_boxes, pixels)
+
+
+def areas_of(boxes: Tensor) -> Tensor:
+    """Of cxcywh."""
+    return boxes[:, 2:4].prod(1)
 
 
 class Kept(NamedTuple):
-    """Of a list of boxes: rows that are kept, and where each image's begin then."""
+    """Which rows of crowded images are kept, of others all; and where each image's begin then."""
 
-    row: Tensor | slice
+    counts: list[int]
+    own: dict[int, Tensor]
     offsets: Tensor
 
+    @staticmethod
+    def of(
+        counts: list[int],
+        offsets: Tensor,
+        most: int,
+        told: str,
+        areas: Callable[[int], Tensor],
+        drop_smallest: bool,
+    ) -> Kept:
+        """At most so many of each image, the largest by its areas; errors say that {} has {}."""
+        crowded = [b for b, count in enumerate(counts) if count > most]
+        if not crowded:
+            return Kept(counts, {}, offsets)
+        if not drop_smallest:
+            b = crowded[0]
+            raise ValueError(f"{told.format(b, counts[b])}; max_boxes is {most}")
+        own = {b: areas(b).topk(most).indices.sort().values for b in crowded}
+        kept = on_host(accumulate((min(n, most) for n in counts), initial=0), offsets.device)
+        return Kept(counts, own, kept.to(offsets.device, non_blocking=True))
 
-def kept_rows(
-    most: int,
-    told: str,
-    boxes: Tensor,
-    offsets: Tensor,
-    counts: Sequence[int],
-    drop_smallest: bool,
-) -> Kept:
-    """At most so many of each image; errors say that image {} has {}. Boxes are cxcywh."""
-    if max(counts, default=0) <= most:
-        return Kept(slice(None), offsets)
-    rows = []
-    places = torch.arange(len(boxes), device=boxes.device).split([*counts])
-    for b, (own, row) in enumerate(zip(boxes.split([*counts]), places, strict=True)):
-        if len(own) > most:
-            if not drop_smallest:
-                raise ValueError(f"{told.format(b, len(own))}; max_boxes is {most}")
-            row = row[own[:, 2:4].prod(1).topk(most).indices.sort().values]
-        rows.append(row)
-    kept = on_host(accumulate(map(len, rows), initial=0), boxes.device)
-    return Kept(torch.cat(rows), kept.to(boxes.device, non_blocking=True))
+    def rows(self, given: Tensor | Sequence[Tensor], count: int, padding: int = 0) -> Tensor:
+        """So many of all images' (T, ...), or each one's (n, ...), and padding. Copied once."""
+        if self.own:
+            given = given.split(self.counts) if isinstance(given, Tensor) else given
+            given = [each[self.own[b]] if b in self.own else each for b, each in enumerate(given)]
+        parts = [given] if isinstance(given, Tensor) else given
+        free = count - sum(map(len, parts))
+        padded = parts[0].new_full([1] * parts[0].dim(), padding).expand(free, *parts[0].shape[1:])
+        return torch.cat([*parts, padded])
 
 
 Targets = Sequence[Mapping[str, Tensor]]

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .family import Family, Swapped
+from .family import Family, Swapped, nothing
 from .parts import Parts, everything_of
 from .proof import Case
 from .replace import Replacement, qualified_name
@@ -57,7 +57,7 @@ def family(
     ours: Callable[..., Losses],
     cases: Callable[[Any], Iterable[Case]],
     losses: Callable[..., Any] | None = None,
-    fix: Callable[[Any, int], Iterator[Swapped]] | None = None,
+    fix: Callable[[Any, int], Iterator[Swapped]] | None = nothing,
 ) -> Family:
     return Family(partial(_replace, ours), cases, _parts, losses or losses_of, fix=fix)
 

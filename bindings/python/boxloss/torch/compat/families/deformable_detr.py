@@ -5,7 +5,6 @@
 from functools import partial
 
 from ..criterion import of_scores
-from ..family import nothing
 from ..targets import check_classes
 from ..transformers_batches import cases
 from ..transformers_models import Given, Losses, criterion, family
@@ -22,4 +21,4 @@ def deformable_detr_loss(given: Given) -> Losses:
     return losses_of(given, config.num_labels, focal, class_mode="focal")
 
 
-FAMILY = family(deformable_detr_loss, cases, fix=nothing)
+FAMILY = family(deformable_detr_loss, cases)

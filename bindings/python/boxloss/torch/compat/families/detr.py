@@ -7,7 +7,7 @@ All layers have as many queries. Nothing here waits for the device: pairs and th
 stay there.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,6 @@ from torch import Tensor
 
 from ..cache import weighted
 from ..criterion import Layers, Learned, learn, of_scores, unweighted
-from ..family import nothing
 from ..ranks import asks_accelerate, average_over_ranks
 from ..targets import check_classes, ground_truth_of
 from ..transformers_batches import cases
@@ -66,6 +65,8 @@ def losses_of(
     class_coefficient: float = 1.0,
     asks_others: bool | None = None,
     weighs_encoder: bool = True,
+    more_losses: Callable[[Learned], dict[str, Tensor]] = lambda _: {},
+    more_coefficients: Mapping[str, float] | None = None,
     **of_class: Any,
 ) -> Losses:
     """What a criterion gives.
@@ -76,6 +77,7 @@ def losses_of(
         found: by scores, how many queries of each image have found something.
         asks_others: whether other ranks' boxes count; by default accelerate says so.
         weighs_encoder: whether the encoder's losses count, or are for the log.
+        more_losses: of all layers, and their coefficients.
         of_class: the class term's arguments of `matching_cost`; class_cost is computed, from layers
             and ground truth.
     """
@@ -90,14 +92,16 @@ def losses_of(
     cost = dict(zip(("iou_weight", "l1_weight", "class_weight"), weights, strict=True)) | of_class
     does_ask = asks_accelerate(IMAGE_LOSS) if asks_others is None else asks_others
     number = average_over_ranks(truth.total * groups, does_ask).clamp(min=truth.one)
-    losses = learn(
-        layers, truth, number, cost, lambda own: {"loss_ce": class_loss(own)}, groups=groups
-    )
 
+    def others(learned: Learned) -> dict[str, Tensor]:
+        return {"loss_ce": class_loss(learned), **more_losses(learned)}
+
+    losses = learn(layers, truth, number, cost, others, groups=groups)
     coefficients = {
         "loss_ce": class_coefficient,
         "loss_bbox": config.bbox_loss_coefficient,
         "loss_giou": config.giou_loss_coefficient,
+        **(more_coefficients or {}),
     }
     # The original weighs as many layers as the configuration has.
     last = layers.names.index("")
@@ -136,4 +140,4 @@ def all_layers(
     return Layers(names, *map(torch.cat, zip(*parts, strict=True))), auxiliary
 
 
-FAMILY = family(detr_loss, cases, fix=nothing)
+FAMILY = family(detr_loss, cases)

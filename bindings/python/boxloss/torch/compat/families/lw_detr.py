@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 from ..criterion import of_scores
-from ..family import nothing
 from ..made_up import cases_of
 from ..proof import Case
 from ..ranks import is_initialized
@@ -28,6 +27,11 @@ ENCODER = "enc_outputs_class", "enc_outputs_coord"
 @criterion("outputs_class", "outputs_coord", *ENCODER)
 def lw_detr_loss(given: Given) -> Losses:
     """model.loss_function = lw_detr_loss; gives what LwDetrForObjectDetectionLoss gives."""
+    return losses_in_groups(given, class_mode="focal")
+
+
+def losses_in_groups(given: Given, **options: Any) -> Losses:
+    """What `detr.losses_of` gives with LW-DETR's options, and others."""
     config, logits = given["config"], given["logits"]
     groups, queries = config.group_detr, logits.shape[1]
     if queries < groups:
@@ -44,7 +48,7 @@ def lw_detr_loss(given: Given) -> Losses:
         # A configuration of older versions has none; the loss counted as it is.
         class_coefficient=getattr(config, "class_loss_coefficient", 1.0),
         asks_others=is_initialized() if ASKS_TORCH else None,
-        class_mode="focal",
+        **options,
     )
 
 
@@ -55,7 +59,7 @@ def cases(model: Any) -> Iterator[Case]:
         (queries_of(model.config), 1, "in evaluation, "),
     ):
         make = partial(made_up, model, queries=queries, groups=groups, encoder=ENCODER)
-        yield from cases_of(make, (queries + 3, 1), when)
+        yield from cases_of(make, (queries + 3, queries + 1), when)
 
 
-FAMILY = family(lw_detr_loss, cases, fix=nothing)
+FAMILY = family(lw_detr_loss, cases)

@@ -8,17 +8,8 @@ from typing import Any
 from torch import Tensor
 from transformers.models.oneformer.modeling_oneformer import OneFormerLoss
 
-from ..family import Family, Swapped, nothing, swap
 from ..made_up import MadeUp, cases_of
-from ..mask_layers import (
-    all_layers,
-    check_parts,
-    losses,
-    losses_of,
-    made_up,
-    named,
-    parts,
-)
+from ..mask_layers import all_layers, family, losses, made_up, named
 from ..proof import Case
 from ..targets import FixedTargets
 from .mask2former import at_points
@@ -45,11 +36,6 @@ class Criterion(OneFormerLoss):
         return named(found)
 
 
-def replace(model: Any) -> Iterator[Swapped]:
-    check_parts(model.criterion)
-    yield swap(model.criterion, Criterion)
-
-
 def cases(model: Any) -> Iterator[Case]:
     """Without the contrastive loss, which stays theirs."""
     random = MadeUp.of(model)
@@ -62,4 +48,4 @@ def cases(model: Any) -> Iterator[Case]:
     yield from cases_of(make, (13, 1))
 
 
-FAMILY = Family(replace, cases, parts, losses_of, fix=nothing)
+FAMILY = family(at_points, Criterion, cases)

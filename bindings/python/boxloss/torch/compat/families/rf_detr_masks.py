@@ -16,16 +16,14 @@ from torch import Tensor
 
 from ... import matching_cost
 from .. import transformers_models
-from ..criterion import Layers, Learned, by_name, of_scores
+from ..criterion import Layers, Learned
 from ..faults import GroundTruth
 from ..made_up import MadeUp
 from ..mask_layers import made_up_masks
 from ..masks import cost_at_points, draw, in_parts, losses_at_points, pairs_of, truth_of_labels
 from ..proof import Case
-from ..ranks import is_initialized
 from ..transformers_models import Given, Losses, criterion, family
 from . import lw_detr
-from .detr import losses_of
 
 ENCODER = *lw_detr.ENCODER, "enc_outputs_masks"
 
@@ -36,14 +34,9 @@ def rf_detr_masks_loss(given: Given) -> Losses:
     config, logits, last_masks = given["config"], given["logits"], given["pred_masks"]
     groups, ratio, device = config.group_detr, config.mask_point_sample_ratio, logits.device
     images, queries, height, width = last_masks.shape
-    truth, factor = truth_of_labels(given["labels"], logits.shape[-1])
-    if len({each["masks"].shape[1:] for each in given["labels"]}) > 1:
-        raise ValueError("masks of images differ in height or width; they must not")
-    if queries < groups:
-        raise ValueError(f"config.group_detr is {groups}, but there are {queries} queries")
+    truth, factor = truth_of_labels(given["labels"], logits.shape[-1], has_one_size=True)
     others = given["outputs_masks"][:-1] if config.auxiliary_loss else ()
     masks = [*others, last_masks, given["enc_outputs_masks"]]
-    names = [*(f"_{layer}" for layer in range(len(others))), "", "_enc"]
 
     count = max(height, height * width // ratio)
     uncertain = int(0.75 * count)
@@ -52,6 +45,7 @@ def rf_detr_masks_loss(given: Given) -> Losses:
     sizes = (1, compared), (pairs, 3 * count), (pairs, count - uncertain)
     points, *of_losses = draw((last, *range(last), last + 1), sizes, device)
     weights = config.mask_class_loss_coefficient, config.mask_dice_loss_coefficient
+    coefficients = dict(zip(("loss_mask_ce", "loss_mask_dice"), weights, strict=True))
 
     @torch.no_grad()
     def cost(layers: Layers, boxes: GroundTruth) -> Tensor:
@@ -72,9 +66,7 @@ def rf_detr_masks_loss(given: Given) -> Losses:
             of_masks = cost_at_points(own, truth, points, *weights, mode="nearest")
         return of_classes + of_masks[:, truth.image, :, truth.place].permute(1, 2, 0)
 
-    found: dict[str, Tensor] = {}
-
-    def class_loss(learned: Learned) -> Tensor:
+    def more_losses(learned: Learned) -> dict[str, Tensor]:
         number = learned.pairs.number if factor is None else learned.pairs.number * factor
         rows = learned.pairs.target_of_query
         values = []
@@ -82,35 +74,30 @@ def rf_detr_masks_loss(given: Given) -> Losses:
             drawn = [each[own] for each in of_losses]
             given = masks[own], truth, rows[own], number, drawn, uncertain, groups, "nearest"
             values.append(losses_at_points(*given))
-        of_names = map(torch.cat, zip(*values, strict=True))
-        found.update(zip(("loss_mask_ce", "loss_mask_dice"), of_names, strict=True))
-        return of_scores(learned, "ia_bce", alpha=config.focal_alpha)
+        return dict(zip(coefficients, map(torch.cat, zip(*values, strict=True)), strict=True))
 
-    total, named, auxiliary = losses_of(
+    return lw_detr.losses_in_groups(
         given,
-        logits.shape[-1],
-        class_loss,
-        encoder=tuple(given[name] for name in lw_detr.ENCODER),
-        groups=groups,
-        class_coefficient=config.class_loss_coefficient,
-        asks_others=is_initialized(),
         weighs_encoder=config.auxiliary_loss,
+        more_losses=more_losses,
+        more_coefficients=coefficients,
         class_cost=cost,
         class_weight=1.0,
         nonfinite=torch.finfo(torch.float32).max,
     )
-    weighed = len(masks) - (not config.auxiliary_loss)  # the encoder's only with the others
-    total = total + sum(w * x[:weighed].sum() for w, x in zip(weights, found.values(), strict=True))
-    return total, named | by_name([(names, found)], torch.cat([*found.values()])), auxiliary
 
 
 def cases(model: Any) -> Iterator[Case]:
+    """Those in which all images or none have more masks than a group queries: in fixed shapes
+    others would draw more points."""
     random = MadeUp.of(model)
     for case in lw_detr.cases(model):
-        if not case.has_boxes:
-            continue
         made = case.arguments
         layers, images, queries = made["outputs_class"].shape[:3]
+        own = queries // model.config.group_detr
+        are_crowded = {len(each["boxes"]) > own for each in made["labels"]}
+        if not case.has_boxes or len(are_crowded) > 1:
+            continue
         for each in made["labels"]:
             each["masks"] = made_up_masks(random, len(each["boxes"]), 40, 40)
         masks = [
