@@ -154,7 +154,7 @@ __global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
       const std::int64_t own_class = class_of_target(a, a.target_index[row]);
       const int k = zero + static_cast<int>(own_class);
       if (own_class == kIgnored) skipped |= (1u << end) - (1u << begin);
-      if (own_class >= 0 && k >= begin && k < end) skipped |= 1u << k;
+      if (k >= begin && k < end) skipped |= 1u << k;  // not without a class, which is below 0
     });
     if (skipped != 0) {
 #pragma unroll
