@@ -53,6 +53,7 @@ TEST_CASE("functions are within their bounds, and right at their ends") {
        {{1.0f, 0.0f}, {0.0f, -kInfinity}, {-0.0f, -kInfinity}, {kInfinity, kInfinity}, {kNan, kNan}}},
       {"log1p_of_fraction", [](float x) { return log1p_of_fraction(x); }, std::log1p, 4, {{0x1p-126f, 1.0f}}, {{0.0f, 0.0f}, {kNan, kNan}}},
       {"log1p", [](float x) { return log1p(x); }, std::log1p, 4, {{0x1p-126f, kLargest}}, {{0.0f, 0.0f}, {kInfinity, kInfinity}, {kNan, kNan}}},
+      {"log1p_in_range", [](float x) { return log1p_in_range(x); }, std::log1p, 4, {{0x1p-126f, 0x1p100f}}, {{0.0f, 0.0f}, {kNan, kNan}}},
       {"expm1", [](float x) { return expm1(x); }, std::expm1, 4, {{-0x1p-126f, -1e9f}}, {{0.0f, 0.0f}, {-0.0f, 0.0f}, {-kInfinity, -1.0f}, {kNan, kNan}}},
       {"sqrt", [](float x) { return sqrt(x); }, std::sqrt, 2, {{kSmallest, kLargest}}, {{0.0f, 0.0f}, {kInfinity, kInfinity}, {kNan, kNan}}},
       {"reciprocal_sqrt", [](float x) { return reciprocal_sqrt(x); }, [](double x) { return 1 / std::sqrt(x); }, 4, {{1.0f, 1e36f}}, {{kNan, kNan}}},

@@ -14,12 +14,6 @@
 /// one image's slots.
 namespace boxloss::BOXLOSS_GPU {
 
-/// The largest number of forward's blocks on a processor. Given it, CUDA's compiler uses all
-/// registers that are left, and all loads are in flight together; otherwise it saves registers and
-/// loads one by one. Double needs more.
-template <class C>
-constexpr int kMinBlocks = sizeof(C) == sizeof(float) ? kFloatBlocks : 1;
-
 /// The end of every forward kernel.
 template <class F, class C, int kSums>
 __device__ void finish_forward(const ForwardArgs<F, C>& a, const Reducer<C>& reducer,
