@@ -141,7 +141,6 @@ struct Oriented {
     const std::vector<double> scores(points.size(), 1);
     Boxes5 preds(points.size(), box), boxes = {box};
     for (auto& pred : preds) pred.cx += moved;
-    const std::int64_t label = 0;
     p.images = p.classes = 1;
     p.anchors = static_cast<std::int64_t>(points.size());
     p.scores = {scores.data(), DType::kF64, 0, 1, 1};
@@ -162,6 +161,7 @@ struct Oriented {
   }
 
   double moved = 0;
+  std::int64_t label = 0;
 };
 
 TEST_CASE("points lie in a rotated box, its edges included") {
@@ -182,6 +182,14 @@ TEST_CASE("points lie in a rotated box, its edges included") {
   const double unit = std::ldexp(1., -40);
   Oriented tiny = {{{4096 + unit, 4096}}, {4096, 4096, 2 * unit, 2 * unit, 0}};
   tiny.require({0});
+}
+
+TEST_CASE("a box whose label names no class has no anchor") {
+  Oriented example = {{{10, 10}}, {10, 10, 8, 2, 0}};
+  for (const std::int64_t label : {-1, 1, 99}) {
+    example.label = label;
+    example.require({-1});
+  }
 }
 
 TEST_CASE("the overlap of rotated boxes is probiou") {
