@@ -382,8 +382,6 @@ def count_parts(run: Run, article: Article) -> None:
     variants, losses = article.variants, article.losses
     images = batch.images.to(run.device)
     leaf = network(images).detach().requires_grad_()
-    about = {"case": "batches", "variant": "network"}
-    run.record(about, "peak", "bytes", peak_of(network, images))
     on_device = {name: moved(batch.laid_out(each), run.device) for name, each in variants.items()}
     for name in (LOOP, CONCAT, MASK, KERNEL, RAGGED):
         count = operators(partial(losses[name], leaf, *on_device[name]))
@@ -404,14 +402,6 @@ def count_parts(run: Run, article: Article) -> None:
         "reductions": partial(kernels.mean, *written),
     }
     run.count({"case": "parts of its kernel's loss"}, parts)
-
-
-def peak_of(network: Network, images: Tensor) -> int:
-    torch.cuda.reset_peak_memory_stats()
-    pred = network(images)
-    torch.cuda.synchronize()
-    del pred
-    return torch.cuda.max_memory_allocated()
 
 
 VALUES = "values"
