@@ -130,6 +130,31 @@ def test_images_have_boxes_of_their_own_or_none(implementation: Implementation, 
     assert found.tolist() == [[1, -1], [-1, -1], [-1, 2]]
 
 
+@pytest.mark.parametrize(("unit", "eighth"), [("radians", math.pi / 4), ("degrees", -45.0)])
+def test_ious_of_rotated_boxes_by_hand(
+    implementation: Implementation, unit: Any, eighth: float
+) -> None:
+    """Angles turn clockwise in radians. Of a square and itself turned by an eighth, the octagon has
+    the area 8 (sqrt(2) - 1). Of the strip across the square's corner at (6, 6), which an angle of
+    the other sign would hardly meet, it has 1.75."""
+    square = (5, 5, 2, 2, 0)
+    wanted = {
+        square: 1,
+        (5, 5, 2, 2, eighth): math.sqrt(0.5),
+        (6, 5, 2, 2, 0): 1 / 3,
+        (5, 5, 4, 1, 2 * eighth): 1 / 3,
+        (8, 8, 2, 2, eighth): 0,
+        (5, 5, 2, 0, 0): 0,
+        (6, 6, 4, 1, eighth): 1.75 / 6.25,
+        (5, 5, math.nan, 2, 0): math.nan,
+    }
+    device = implementation.device
+    lists = (torch.tensor(each, device=device).double() for each in ([*wanted], [square]))
+    found = max_iou_match(*lists, torch.tensor([0, 1]), high=0.5, low=0.5, angle_unit=unit)
+    right = pytest.approx([*wanted.values()], abs=1e-15, nan_ok=True)
+    assert found.iou[0].tolist() == right
+
+
 @pytest.mark.parametrize("unit", ["radians", "degrees"])
 def test_ious_of_rotated_boxes(device: torch.device, unit: str) -> None:
     """Are `pairwise_iou`'s, within their rounding, and each anchor has its largest."""

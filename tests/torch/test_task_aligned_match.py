@@ -144,6 +144,47 @@ def test_examples(
     assert overlap == pytest.approx(overlaps or [float(row >= 0) for row in rows], abs=1e-6)
 
 
+def oriented(points: list[Any], box: list[float], moved: float = 0, **others: Any) -> Problem:
+    """Predictions are the box, moved along x."""
+    pred = [[box[0] + moved, *box[1:]]] * len(points)
+    return example(points, [[1]] * len(points), pred=pred, target=[box], **others)
+
+
+LONG = [10.0, 10, 8, 2, 0]
+ALONG_DIAGONAL = [[12, 12], [12, 8], [14, 10], [10.6, 9.4], [10.8, 9.2]]
+AROUND_EDGES = [[14, 11], [14.1, 11], [6, 9], [6, 8.9]]
+UNIT = 2.0**-40
+LEFT = [[-2, 0]], [-2.0, 0, 1, 1]
+ORIENTED: list[tuple[Problem, list[int], float]] = [
+    # Points lie in a rotated box, its edges included.
+    (oriented(ALONG_DIAGONAL, [*LONG[:4], math.pi / 4]), [0, -1, -1, 0, -1], 1),
+    (oriented(ALONG_DIAGONAL, [*LONG[:4], -45], angle_unit="degrees"), [0, -1, -1, 0, -1], 1),
+    (oriented(AROUND_EDGES, LONG), [0, -1, 0, -1], 1),
+    (oriented(AROUND_EDGES, LONG, min_side=3.0), [0, -1, 0, 0], 1),  # of the height alone
+    (oriented(AROUND_EDGES, LONG, min_side=3.0, small_side=2.0), [0, -1, 0, -1], 1),
+    # Rounding leaves no room beside the edges of a box as small as the last place.
+    (oriented([[4096 + UNIT, 4096]], [4096, 4096, 2 * UNIT, 2 * UNIT, 0]), [0], 1),
+    # The overlap is probiou: of Gaussians that are alike and moved by d along a variance v,
+    # D = d^2 / (8 v), v = 64 / 12.
+    (oriented([[10, 10]], LONG, 2), [0], 1 - math.sqrt(-math.expm1(-4 / (8 * 64 / 12)))),
+    # A padded list's box counts if its numbers add up to more than 0.
+    (oriented([[1, 0]], [1, 0, 2, 2, 0.5], is_padded=True), [0], 1),
+    (oriented(LEFT[0], [*LEFT[1], 0], is_padded=True), [-1], 1),
+    (oriented(LEFT[0], [*LEFT[1], 0.1], is_padded=True), [0], 1),
+    (oriented(LEFT[0], [*LEFT[1], 0.1], is_padded=True, angle_unit="degrees"), [-1], 1),
+    (oriented(LEFT[0], [*LEFT[1], -90], is_padded=True, angle_unit="degrees"), [0], 1),
+]
+
+
+@pytest.mark.usefixtures("reference")
+@pytest.mark.parametrize(("values", "rows", "overlap"), ORIENTED)
+def test_oriented_examples(values: Problem, rows: list[int], overlap: float) -> None:
+    found = matched(values)
+    assert found.target_index[0].tolist() == rows
+    wanted = [overlap if row >= 0 else 0 for row in rows]
+    assert found.overlap[0].tolist() == pytest.approx(wanted, abs=1e-7)
+
+
 @pytest.mark.usefixtures("reference")
 def test_which_box_has_an_anchor() -> None:
     """That of a candidate that overlaps most, which the third box is not; and that of the one box
