@@ -1,9 +1,9 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""max_iou_match by hand, with all of its options, and its IoUs.
+"""max_iou_match by hand, with all of its options.
 
-tests/conformance has the rule in words of its own for every implementation, tests/peers the
-matchers themselves.
+tests/conformance has the rule in words of its own for every implementation, tests/core rotated
+boxes' IoU by another algorithm, tests/peers the matchers themselves.
 """
 
 import math
@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 import torch
-from boxloss.torch import MaxIouMatch, max_iou_match, pairwise_iou
+from boxloss.torch import MaxIouMatch, max_iou_match
 from devices import Implementation
-from problems import boxes
 
 # The anchors' IoUs with the first box are 1, 0.5, 0.3, 0.1, with the second 0.4, 0.4, 0.2. The
 # third is twice the first anchor, which is its best.
@@ -153,21 +152,3 @@ def test_ious_of_rotated_boxes_by_hand(
     found = max_iou_match(*lists, torch.tensor([0, 1]), high=0.5, low=0.5, angle_unit=unit)
     right = pytest.approx([*wanted.values()], abs=1e-15, nan_ok=True)
     assert found.iou[0].tolist() == right
-
-
-@pytest.mark.parametrize("unit", ["radians", "degrees"])
-def test_ious_of_rotated_boxes(device: torch.device, unit: str) -> None:
-    """Are `pairwise_iou`'s, within their rounding, and each anchor has its largest."""
-    anchors = boxes((200,), device, box_format=unit, seed=1)
-    target = boxes((9,), device, box_format=unit, seed=2)
-    options = {"high": 0.3, "low": 0.3, "angle_unit": unit}
-    own, offsets = torch.tensor([0, 1]), torch.tensor([0, 9], device=device)
-    rows = [max_iou_match(anchors, each[None], own, **options).iou for each in target]
-    matrix = torch.cat(rows)
-    exact = pairwise_iou(anchors[None], target, offsets, "iou", eps=0.0, angle_unit=unit)
-    assert (matrix.T - exact).abs().max() <= 2 * 3e-5
-    assert (matrix > 0.3).any(1).sum() > 4
-    result = max_iou_match(anchors, target, offsets, **options)
-    best, box = matrix.max(0)
-    assert torch.equal(result.iou[0], best)
-    assert torch.equal(result.target_index[0], box.where(best >= 0.3, -1))
