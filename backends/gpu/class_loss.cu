@@ -13,8 +13,8 @@
 
 /// The class losses. Three ways through the logits: packed, where all of a set are neighbours, a
 /// thread takes 32 bytes of them; by queries, where those are neighbours, a thread takes a query;
-/// else by rows, a group of lanes takes a query's classes. All logits count as another class'
-/// first; few are their query's own. The last block adds all blocks' sums.
+/// else by rows, a group of lanes takes a query's classes. All logits are computed as another
+/// class', and few, their query's own, once more. The last block adds all blocks' sums.
 namespace boxloss::BOXLOSS_GPU {
 
 constexpr int kRowsOfBlock = kThreads / kLanes;
@@ -82,48 +82,85 @@ struct PackPlace {
     split = left < kPack<E> ? left : kPack<E>;
   }
 
-  /// Calls use(target, begin, end, place) for each row: its elements, and where its own class is.
-  template <class C, class Use>
-  __device__ void for_each_row(const ClassArgs<C>& a, const Use& use) const {
-    const RowTarget<C> target = row_target(a, row);
-    use(target, 0, split, static_cast<int>(target.own) - c);
-    if (split == kPack<E>) return;
-    const RowTarget<C> next = row_target(a, row + 1);
-    use(next, split, kPack<E>, static_cast<int>(next.own) + split);
+  /// Calls use(row, begin, end, zero) for each row: its elements, and where its class 0 would be.
+  template <class Use>
+  __device__ void for_each_row(const Use& use) const {
+    use(row, 0, split, -c);
+    if (split < kPack<E>) use(row + 1, split, kPack<E>, split);
   }
 };
 
+/// of(first) + ... of kCount terms, by halves: each goes through few sums.
+template <int kCount, class Of>
+__device__ auto sum_of(const Of& of, int first = 0) {
+  if constexpr (kCount == 1) {
+    return of(first);
+  } else {
+    return sum_of<kCount / 2>(of, first) + sum_of<kCount / 2>(of, first + kCount / 2);
+  }
+}
+
+/// whole + log(1 + rest), a sum of log(1 + exp(x)): log(1 + a) + log(1 + b) is log(1 + ab + a + b).
+struct SoftplusSum {
+  float whole, rest;
+
+  __device__ SoftplusSum operator+(const SoftplusSum& other) const {
+    return {whole + other.whole, rest * other.rest + (rest + other.rest)};
+  }
+};
+
+/// A logit whose loss as another class' is 0, of double as well.
+constexpr int kNoLoss = -10000;
+
+template <Known known, int kCount, class C>
+__device__ C loss_of_others(const ClassNumbers<C>& n, const C (&x)[kCount]) {
+  if constexpr (known == Known::kOne) {
+    const SoftplusSum sum = sum_of<kCount>(
+        [&x](int k) { return SoftplusSum{larger(x[k], 0.0f), exp(-magnitude(x[k]))}; });
+    return n.of_others * (sum.whole + log1p_in_range(sum.rest));
+  } else {
+    return sum_of<kCount>([&n, &x](int k) { return other_loss(n, x[k]); });
+  }
+}
+
+/// First row by row the own classes, then pack by pack all others.
 template <Known known, class E, class C>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kMinBlocks<C>)
     class_loss_packed(const ClassArgs<C> a, const PackPlan plan, const ClassReducer<C> reducer) {
   constexpr int kCount = kPack<E>;
   const SetPart at = set_part(reducer.blocks_of_set);
-  const E* const of_set = static_cast<const E*>(a.logits.data) + at.set * a.set_stride;
+  const std::uint32_t thread = at.part * kThreads + threadIdx.x;
+  const std::uint32_t threads = reducer.blocks_of_set * kThreads;
+  const E* const logits = static_cast<const E*>(a.logits.data) + at.set * a.set_stride;
+  const std::int64_t first_row = at.set * a.rows_of_set();
   const ClassNumbers<C> numbers = with_known<known>(a.numbers);
   ClassSum own = {};
 #pragma unroll 1
-  for (std::uint32_t i = at.part * kThreads + threadIdx.x; i < plan.packs.value;
-       i += reducer.blocks_of_set * kThreads) {
-    const E* const logits = of_set + std::int64_t{i} * kCount;
-    const auto pack = load_pack<E, kCount>(logits);
-    const PackPlace<E> place(plan.classes, at.set * a.rows_of_set(), i * kCount);
-    C sum = 0;
-    unsigned skipped = 0;  // a bit for each element that is not another class'
-    place.for_each_row(a, [&](const RowTarget<C>& target, int begin, int end, int k) {
-      if (target.own == kIgnored) skipped |= (1u << end) - (1u << begin);
-      if (target.own < 0) return;
-      if (begin > 0 || place.c == 0) own.divisor += 1;
-      if (k < begin || k >= end) return;
-      skipped |= 1u << k;
-      sum +=
-          own_loss(a.numbers, convert_to<C>(logits[k]), target.quality) * weight_of(a, target.own);
-    });
+  for (std::uint32_t i = thread; i < a.rows_of_set(); i += threads) {
+    const RowTarget<C> target = row_target(a, first_row + i);
+    if (target.own < 0) continue;
+    const C x = convert_to<C>(logits[i * a.classes + target.own]);
+    own += {static_cast<double>(own_loss(numbers, x, target.quality)), 1};
+  }
+#pragma unroll 1
+  for (std::uint32_t i = thread; i < plan.packs.value; i += threads) {
+    const auto pack = load_pack<E, kCount>(logits + std::int64_t{i} * kCount);
+    const PackPlace<E> place(plan.classes, first_row, i * kCount);
+    C x[kCount];
 #pragma unroll
-    for (int k = 0; k < kCount; ++k) {
-      const C loss = other_loss(numbers, convert_to<C>(pack.values[k]));
-      sum += (skipped >> k & 1) != 0 ? C(0) : loss;
+    for (int k = 0; k < kCount; ++k) x[k] = convert_to<C>(pack.values[k]);
+    unsigned skipped = 0;  // a bit for each logit that is not another class'
+    place.for_each_row([&](std::int64_t row, int begin, int end, int zero) {
+      const std::int64_t own_class = class_of_target(a, a.target_index[row]);
+      const int k = zero + static_cast<int>(own_class);
+      if (own_class == kIgnored) skipped |= (1u << end) - (1u << begin);
+      if (k >= begin && k < end) skipped |= 1u << k;  // not without a class, which is below 0
+    });
+    if (skipped != 0) {
+#pragma unroll
+      for (int k = 0; k < kCount; ++k) x[k] = (skipped >> k & 1) != 0 ? C(kNoLoss) : x[k];
     }
-    own.loss += static_cast<double>(sum);
+    own.loss += static_cast<double>(loss_of_others<known>(numbers, x));
   }
   reduce<kRowsOfBlock>(reducer, own);
 }
@@ -149,7 +186,9 @@ __global__ void __launch_bounds__(kThreads)
     boxloss::assign(result.values[k], by * slope);
   }
   store_pack(written, result);
-  place.for_each_row(a, [&](const RowTarget<C>& target, int begin, int end, int k) {
+  place.for_each_row([&](std::int64_t row, int begin, int end, int zero) {
+    const RowTarget<C> target = row_target(a, row);
+    const int k = zero + static_cast<int>(target.own);
     if (target.own == kIgnored) {
       for (int j = begin; j < end; ++j) boxloss::assign(written[j], C(0));
     }
@@ -343,24 +382,25 @@ void Operations::class_loss(const ClassLossProblem& p, const ClassLossOutputs& o
     using C = decltype(compute);
     const ClassArgs<C> a = class_args<C>(p);
     C* const losses = p.reduction == Reduction::kNone ? static_cast<C*>(outputs.loss) : nullptr;
-    const auto run = [&](const auto& kernel, std::int64_t wanted, const auto&... args) {
-      const auto reducer =
-          make_reducer<ClassSum>(reduced_class_loss<C>(p, outputs), p.sets, wanted, 5, execution);
+    // `blocks` of float: what a processor of NVIDIA's has registers for.
+    const auto run = [&](const auto& kernel, int blocks, std::int64_t wanted, const auto&... args) {
+      const auto reducer = make_reducer<ClassSum>(reduced_class_loss<C>(p, outputs), p.sets, wanted,
+                                                  blocks, execution);
       launch(kernel, "class_loss", reducer.blocks(), kThreads,
              static_cast<Stream>(execution.stream), args..., reducer);
     };
     with_floating_type<C>(p.logits.dtype, [&](auto element) {
       using E = decltype(element);
       if (!is_packed<E>(p) && !is_by_queries<E>(p)) {
-        return run(class_loss_rows<E, C>, ceil_div(rows, kRowsOfBlock), a, losses);
+        return run(class_loss_rows<E, C>, 5, ceil_div(rows, kRowsOfBlock), a, losses);
       }
       with_known_numbers(a.numbers, [&](auto known) {
         constexpr Known kKnown = decltype(known)::value;
         if (is_packed<E>(p)) {
-          return run(class_loss_packed<kKnown, E, C>,
+          return run(class_loss_packed<kKnown, E, C>, 4,
                      ceil_div(rows * p.classes, kPack<E> * kThreads), a, pack_plan<E>(a));
         }
-        run(class_loss_queries<kKnown, E, C>, ceil_div(rows, kThreads), a, losses);
+        run(class_loss_queries<kKnown, E, C>, 4, ceil_div(rows, kThreads), a, losses);
       });
     });
   });

@@ -157,6 +157,19 @@ __device__ inline unsigned least_of_lanes(unsigned value) {
 #endif
 }
 
+/// In which threads of the group the condition holds: a bit of each.
+__device__ inline unsigned lanes_where(bool condition) {
+#if defined(__HIP_PLATFORM_AMD__)
+  return static_cast<unsigned>(__ballot(condition) >> (__lane_id() & 32));
+#else
+  return __ballot_sync(0xffffffffu, condition);
+#endif
+}
+
+__device__ inline unsigned first_lane(unsigned lanes) {
+  return static_cast<unsigned>(__ffs(static_cast<int>(lanes)) - 1);
+}
+
 /// Marks device code outside the fast paths: a call, as BOXLOSS_HOST_DEVICE_CALL is. A kernel's
 /// parameter that such a call gets by reference is not copied if it is a grid constant.
 #if defined(BOXLOSS_HIP)

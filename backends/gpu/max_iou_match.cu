@@ -12,143 +12,181 @@
 #include "operations.hpp"
 #include "threads.hpp"
 
-/// core/kernels/max_iou_match_steps.hpp in blocks of neighbouring anchors: a block has its image's
-/// boxes in shared memory, and skips those that do not reach the bounds of its anchors.
+/// Each block has a part of an image's anchors, and the image's boxes in shared memory; a group
+/// skips boxes that do not reach the bounds of its kLanes neighbouring anchors. The parts are dealt
+/// to kShares, and a box's best IoU of each share is kept: low quality looks again only at the
+/// anchors of shares whose best is the best of all.
 namespace boxloss::BOXLOSS_GPU {
 
-/// The bounds of the block's boxes, for all its threads.
+constexpr unsigned kShares = 16;
+constexpr int kBlocksOfProcessor = 6;  ///< that run at once
+
+/// Aligned for wide loads.
+template <class B>
+struct alignas(16) StagedBox {
+  MatchBox<B> box;
+};
+
+/// The least number of the group, or a float next below it.
 template <class C>
-__device__ Box<C> bounds_of_block(Box<C> own) {
-  __shared__ Box<C> of_groups[kThreads / kLanes];
-#pragma unroll
-  for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) {
-    own.x1 = smaller(own.x1, shuffle_down(own.x1, lanes));
-    own.y1 = smaller(own.y1, shuffle_down(own.y1, lanes));
-    own.x2 = larger(own.x2, shuffle_down(own.x2, lanes));
-    own.y2 = larger(own.y2, shuffle_down(own.y2, lanes));
-  }
-  if (threadIdx.x % kLanes == 0) of_groups[threadIdx.x / kLanes] = own;
-  __syncthreads();
-  Box<C> all = of_groups[0];
-#pragma unroll
-  for (int i = 1; i < kThreads / kLanes; ++i) {
-    all.x1 = smaller(all.x1, of_groups[i].x1);
-    all.y1 = smaller(all.y1, of_groups[i].y1);
-    all.x2 = larger(all.x2, of_groups[i].x2);
-    all.y2 = larger(all.y2, of_groups[i].y2);
-  }
-  return all;
+__device__ float floor_of_lanes(C value) {
+  constexpr unsigned kSign = 1u << 31;
+  const auto rounded = static_cast<float>(value);
+  const auto bits = bit_cast<unsigned>(rounded);
+  unsigned ordered = (bits & kSign) != 0 ? ~bits : bits | kSign;
+  if (rounded > value) --ordered;
+  ordered = least_of_lanes(ordered);
+  return bit_cast<float>((ordered & kSign) != 0 ? ordered ^ kSign : ~ordered);
 }
 
-/// Boxes that a block has in shared memory.
-template <class B>
-struct StagedBoxes {
-  MatchBox<B> boxes[kThreads];
-  bool can_overlap[kThreads];
-};
-
-/// A block's anchors, of one image.
-template <class B>
-struct AnchorBlock {
-  using C = typename B::Value;
-
-  std::int64_t image;
-  int anchor;       ///< the thread's; beyond the image's, the last
-  bool is_in;       ///< it is not beyond
-  MatchBox<B> box;  ///< of the anchor
-  Box<C> bounds;    ///< of all the block's
-  OwnBoxes own;
-};
-
-/// Called by all threads of a block, as those that follow.
-template <class B, class C>
-__device__ AnchorBlock<B> anchor_block(const MaxIouArgs<C>& a, std::int64_t i, bool are_right) {
-  const std::int64_t blocks_of_image = ceil_div(a.anchor_count, kThreads);
-  AnchorBlock<B> block;
-  block.image = i / blocks_of_image;
-  const std::int64_t anchor = (i - block.image * blocks_of_image) * kThreads + threadIdx.x;
-  block.is_in = anchor < a.anchor_count;
-  block.anchor = static_cast<int>(block.is_in ? anchor : a.anchor_count - 1);
-  block.box = match_box_at<B>(a.anchors, a.angle_unit, block.image, block.anchor);
-  block.bounds = bounds_of_block(bounds_of(block.box));
-  block.own = own_boxes(a, block.image, are_right);
-  return block;
+template <class C>
+__device__ Box<C> bounds_of_lanes(const Box<C>& own) {
+  return {floor_of_lanes(own.x1), floor_of_lanes(own.y1), -floor_of_lanes(-own.x2),
+          -floor_of_lanes(-own.y2)};
 }
 
-/// Stages the boxes from `first` on; gives how many.
-template <class B, class C>
-__device__ int stage(const MaxIouArgs<C>& a, const AnchorBlock<B>& block, std::int64_t first,
-                     StagedBoxes<B>& staged) {
-  const std::int64_t left = block.own.end - first;
-  const int count = left < kThreads ? static_cast<int>(left) : kThreads;
-  const int i = static_cast<int>(threadIdx.x);
-  if (i < count) {
-    const MatchBox<B> box = match_box_at<B>(a.target, a.angle_unit, 0, first + i);
-    staged.boxes[i] = box;
-    staged.can_overlap[i] = can_overlap(extent_of(box), block.bounds);
-  }
-  return count;
+/// The best IoUs of boxes in the share of an image's part.
+template <class C>
+__device__ Bits<C>* best_of_share(const MaxIouArgs<C>& a, const BestOfBoxes<C>& best,
+                                  unsigned part) {
+  return best.ious + (1 + part % kShares) * a.boxes;
 }
 
 template <class B, class C>
 __global__ void __launch_bounds__(kThreads)
-    find_best_of_boxes(const MaxIouArgs<C> a, const BestOfBoxes<C> best) {
-  __shared__ StagedBoxes<B> staged;
-  __shared__ Bits<C> of_block[kThreads];
-  const bool are_right = block_are_in_order(a.offsets, a.images, a.boxes);
-  const std::int64_t blocks = a.images * ceil_div(a.anchor_count, kThreads);
-#pragma unroll 1
-  for (std::int64_t i = blockIdx.x; i < blocks; i += gridDim.x) {
-    const AnchorBlock<B> block = anchor_block<B>(a, i, are_right);
-#pragma unroll 1
-    for (std::int64_t first = block.own.begin; first < block.own.end; first += kThreads) {
-      of_block[threadIdx.x] = 0;
-      const int count = stage(a, block, first, staged);
-      __syncthreads();
-#pragma unroll 1
-      for (int k = 0; k < count; ++k) {
-        if (!staged.can_overlap[k]) continue;
-        const Bits<C> bits = bits_of(iou_of(staged.boxes[k], block.box));
-        if (bits > of_block[k]) atomicMax(&of_block[k], bits);
-      }
-      __syncthreads();
-      if (of_block[threadIdx.x] > 0) {
-        atomicMax(&best.ious[first + threadIdx.x], of_block[threadIdx.x]);
-      }
-      __syncthreads();
-    }
-    __syncthreads();
-  }
-}
-
-template <class B, class C>
-__global__ void __launch_bounds__(kThreads)
-    match_anchors(const MaxIouArgs<C> a, const BestOfBoxes<C> best) {
-  __shared__ StagedBoxes<B> staged;
-  __shared__ C low_quality[kThreads];
+    match_anchors(BOXLOSS_GRID_CONSTANT const MaxIouArgs<C> a, const BestOfBoxes<C> best,
+                  const unsigned parts) {
+  __shared__ StagedBox<B> staged[kThreads];
+  __shared__ Bits<C> most[kThreads];
   const bool are_right = block_are_in_order(a.offsets, a.images, a.boxes);
   const bool has_low_quality = a.low_quality != LowQuality::kNone;
-  const std::int64_t blocks = a.images * ceil_div(a.anchor_count, kThreads);
+  const unsigned thread = threadIdx.x, lane = thread % kLanes, part = blockIdx.x % parts;
+  const auto last = static_cast<unsigned>(a.anchor_count - 1);
 #pragma unroll 1
-  for (std::int64_t i = blockIdx.x; i < blocks; i += gridDim.x) {
-    const AnchorBlock<B> block = anchor_block<B>(a, i, are_right);
-    FoundBoxes<C> found = {C(0), block.own.begin, kNoBox};
+  for (std::int64_t image = blockIdx.x / parts; image < a.images; image += gridDim.x / parts) {
+    const OwnBoxes own = own_boxes(a, image, are_right);
+    const auto begin = static_cast<unsigned>(own.begin), end = static_cast<unsigned>(own.end);
+    unsigned staged_from = end;  // none is
+    const auto raise_best = [&] {
+      const unsigned row = staged_from + thread;
+      if (row >= end || most[thread] == 0) return;
+      atomicMax(&best.ious[row], most[thread]);
+      atomicMax(&best_of_share(a, best, part)[row], most[thread]);
+    };
 #pragma unroll 1
-    for (std::int64_t first = block.own.begin; first < block.own.end; first += kThreads) {
-      const int count = stage(a, block, first, staged);
-      if (static_cast<int>(threadIdx.x) < count) {
-        low_quality[threadIdx.x] = low_quality_of(a, best, has_low_quality, first + threadIdx.x);
+    for (unsigned tile = part * kThreads; tile <= last; tile += parts * kThreads) {
+      const unsigned slot = tile + thread;
+      const auto anchor =
+          match_box_at<B>(a.anchors, a.angle_unit, image, slot < last ? slot : last);
+      const Box<C> bounds = bounds_of_lanes(bounds_of(anchor));
+      C best_iou = 0;
+      unsigned best_row = begin;
+#pragma unroll 1
+      for (unsigned first = begin; first < end; first += kThreads) {
+        if (first != staged_from) {
+          __syncthreads();
+          raise_best();
+          staged_from = first;
+          most[thread] = 0;
+          if (first + thread < end) {
+            staged[thread].box = match_box_at<B>(a.target, a.angle_unit, 0, first + thread);
+          }
+          __syncthreads();
+        }
+        const unsigned left = end - first, count = left < kThreads ? left : kThreads;
+#pragma unroll 1
+        for (unsigned some = 0; some < count; some += kLanes) {
+          const unsigned own_box = some + lane;
+          unsigned reached =
+              lanes_where(own_box < count && can_overlap(extent_of(staged[own_box].box), bounds));
+#pragma unroll 1
+          for (; reached != 0; reached &= reached - 1) {
+            const unsigned k = some + first_lane(reached);
+            const MatchBox<B> box = staged[k].box;
+            if (!may_overlap(box, anchor)) continue;
+            const C iou = iou_of(box, anchor);
+            if (is_better(iou, best_iou)) {
+              best_iou = iou;
+              best_row = first + k;
+            }
+            if (has_low_quality && bits_of(iou) > most[k]) atomicMax(&most[k], bits_of(iou));
+          }
+        }
       }
-      __syncthreads();
-#pragma unroll 1
-      for (int k = 0; k < count; ++k) {
-        compare<Atomics>(a, best, block.box, block.anchor, staged.boxes[k], first + k,
-                         staged.can_overlap[k], low_quality[k], found);
-      }
-      __syncthreads();
+      if (slot > last) continue;
+      write_match(a, image, slot, begin < end ? match_of(a, best_iou, best_row) : kNoBox, best_iou);
     }
-    if (block.is_in) write_found(a, block.image, block.anchor, block.own, found);
     __syncthreads();
+    raise_best();
+  }
+}
+
+/// The box that an anchor overlaps most, once more.
+template <class B, class C>
+__device__ std::int64_t best_row(const MaxIouArgs<C>& a, const MatchBox<B>& anchor,
+                                 const OwnBoxes& own) {
+  C best = 0;
+  std::int64_t best_row = own.begin;
+#pragma unroll 1
+  for (std::int64_t row = own.begin; row < own.end; ++row) {
+    const MatchBox<B> box = match_box_at<B>(a.target, a.angle_unit, 0, row);
+    if (!may_overlap(box, anchor)) continue;
+    const C iou = iou_of(box, anchor);
+    if (!is_better(iou, best)) continue;
+    best = iou;
+    best_row = row;
+  }
+  return best_row;
+}
+
+/// What low quality changes. A block sees only those boxes whose best IoU is in its share.
+template <class B, class C>
+__global__ void __launch_bounds__(kThreads)
+    mark_anchors(BOXLOSS_GRID_CONSTANT const MaxIouArgs<C> a, const BestOfBoxes<C> best,
+                 const unsigned parts) {
+  __shared__ StagedBox<B> staged[kThreads];
+  __shared__ C ious[kThreads];
+  __shared__ unsigned rows[kThreads], count;
+  const bool are_right = block_are_in_order(a.offsets, a.images, a.boxes);
+  const unsigned part = blockIdx.x % parts;
+  const Bits<C>* const of_share = best_of_share(a, best, part);
+#pragma unroll 1
+  for (std::int64_t image = blockIdx.x / parts; image < a.images; image += gridDim.x / parts) {
+    const OwnBoxes own = own_boxes(a, image, are_right);
+#pragma unroll 1
+    for (std::int64_t first = own.begin; first < own.end; first += kThreads) {
+      __syncthreads();
+      if (threadIdx.x == 0) count = 0;
+      __syncthreads();
+      const std::int64_t row = first + threadIdx.x;
+      if (row < own.end && of_share[row] == best.ious[row] && takes_low_quality(a, best.iou(row))) {
+        const unsigned i = atomicAdd(&count, 1u);
+        staged[i].box = match_box_at<B>(a.target, a.angle_unit, 0, row);
+        ious[i] = best.iou(row);
+        rows[i] = static_cast<unsigned>(row);
+      }
+      __syncthreads();
+      if (count == 0) continue;
+#pragma unroll 1
+      for (std::int64_t slot = part * kThreads + threadIdx.x; slot < a.anchor_count;
+           slot += parts * kThreads) {
+        const auto anchor = match_box_at<B>(a.anchors, a.angle_unit, image, slot);
+        std::int64_t mark = kNoBox;
+#pragma unroll 1
+        for (unsigned i = 0; i < count; ++i) {
+          const MatchBox<B> box = staged[i].box;
+          const C iou = may_overlap(box, anchor) ? iou_of(box, anchor) : C(0);
+          if (iou != ious[i]) continue;
+          if (mark < rows[i]) mark = rows[i];
+          if (a.low_quality == LowQuality::kForce) {
+            atomicMin(&best.anchors[rows[i]], static_cast<unsigned>(slot));
+          }
+        }
+        if (mark == kNoBox || a.low_quality == LowQuality::kForce) continue;
+        if (a.low_quality == LowQuality::kArgmax) mark = best_row(a, anchor, own);
+        a.target_index.set(image * a.anchor_count + slot, mark);
+      }
+    }
   }
 }
 
@@ -164,7 +202,8 @@ __global__ void __launch_bounds__(kThreads)
 
 std::size_t Operations::workspace_bytes(const MaxIouProblem& p) {
   if (p.low_quality == LowQuality::kNone) return 0;
-  return static_cast<std::size_t>(p.target.slots) * (size_of(compute_dtype(p)) + sizeof(unsigned));
+  const std::size_t of_box = (1 + kShares) * size_of(compute_dtype(p)) + sizeof(unsigned);
+  return static_cast<std::size_t>(p.target.slots) * of_box;
 }
 
 void Operations::max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outputs,
@@ -179,14 +218,20 @@ void Operations::max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outp
     using C = typename B::Value;
     const MaxIouArgs<C> args = max_iou_args<C>(p, outputs);
     constexpr std::int64_t kMost = 0x7fffffff;
-    const std::int64_t all = args.images * ceil_div(args.anchor_count, kThreads);
-    const auto blocks = static_cast<unsigned>(std::min(all, kMost));
+    const std::int64_t at_once = kBlocksOfProcessor * processor_count(execution.device_index);
+    const std::int64_t parts =
+        std::clamp(at_once / args.images, std::int64_t{1}, ceil_div(args.anchor_count, kThreads));
+    const std::int64_t blocks = parts * std::min(args.images, kMost / parts);
+    const auto launch_parts = [&](auto kernel, const BestOfBoxes<C>& best) {
+      launch(kernel, "max_iou_match", static_cast<unsigned>(blocks), kThreads, stream, args, best,
+             static_cast<unsigned>(parts));
+    };
     BestOfBoxes<C> best = {};
     if (p.low_quality != LowQuality::kNone) {
-      best = best_of_boxes<C>(execution.workspace, args.boxes, fill);
-      launch(find_best_of_boxes<B, C>, "max_iou_match", blocks, kThreads, stream, args, best);
+      best = best_of_boxes(execution.workspace, args, 1 + kShares, fill);
     }
-    launch(match_anchors<B, C>, "max_iou_match", blocks, kThreads, stream, args, best);
+    launch_parts(match_anchors<B, C>, best);
+    if (p.low_quality != LowQuality::kNone) launch_parts(mark_anchors<B, C>, best);
     if (p.low_quality == LowQuality::kForce) {
       const auto images = static_cast<unsigned>(std::min(args.images, kMost));
       launch(force<C>, "max_iou_match", images, kThreads, stream, args, best);

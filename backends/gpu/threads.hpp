@@ -8,6 +8,12 @@ namespace boxloss::BOXLOSS_GPU {
 
 constexpr int kThreads = 256;
 
+/// The largest number of forward's blocks on a processor. Given it, CUDA's compiler uses all
+/// registers that are left, and all loads are in flight together; otherwise it saves registers and
+/// loads one by one. Double needs more.
+template <class C>
+constexpr int kMinBlocks = sizeof(C) == sizeof(float) ? kFloatBlocks : 1;
+
 /// The size of a group of threads that exchange values by shuffles and take an image's slots
 /// together. It is the narrowest wavefront's, so that one source is correct on wavefronts of 32 and
 /// of 64.

@@ -123,7 +123,7 @@ void Operations<Space>::max_iou_match(const MaxIouProblem& p, const MaxIouOutput
       match.args = max_iou_args<C>(p, outputs);
       const std::int64_t boxes = match.args.boxes;
       match.boxes = static_cast<MatchBox<B>*>(execution.workspace);
-      match.best = best_of_boxes<C>(match.boxes + boxes, boxes, fill_bytes);
+      match.best = best_of_boxes(match.boxes + boxes, match.args, 1, fill_bytes);
       match.are_in_order = reinterpret_cast<bool*>(match.best.anchors + boxes);
       const std::int64_t anchors = match.args.images * match.args.anchor_count;
       launch_body(kName, space, ceil_div(boxes, kThreads<Space>), Prepare<B>{match});

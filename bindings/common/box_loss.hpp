@@ -10,7 +10,6 @@ namespace boxloss::binding {
 struct BoxLoss : PairLoss<BoxLoss> {
   static constexpr char kFunction[] = "box_loss", kOperator[] = "boxloss::_box_loss_forward";
   static constexpr std::array kOutputs = {"loss", "scale"};
-  static constexpr int kNumbers = 4;
   BOXLOSS_ARGUMENTS_IN(PairArguments, BOXLOSS_BOX_LOSS_PARAMETERS);
 };
 
@@ -23,7 +22,6 @@ struct BoxLossBackward : PairGradient<BoxLoss> {
 struct BoxLosses : PairLoss<BoxLosses> {
   static constexpr char kFunction[] = "box_losses", kOperator[] = "boxloss::_box_losses_forward";
   static constexpr std::array kOutputs = {"loss", "scale", "l1", "iou"};
-  static constexpr int kNumbers = 4;
   static constexpr bool kHasExtras = true;
   BOXLOSS_ARGUMENTS_IN(PairArguments, BOXLOSS_BOX_LOSS_PARAMETERS);
 };

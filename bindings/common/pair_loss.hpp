@@ -207,6 +207,7 @@ struct Pairs {
 /// and iou are results, too.
 template <class Own>
 struct PairLoss {
+  static constexpr int kNumbers = 4;
   static constexpr bool kHasExtras = false;
   static constexpr std::array kDifferentiable = {"pred", "target", "weight"};
 

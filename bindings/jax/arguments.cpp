@@ -38,10 +38,4 @@ void Arguments::read(const char* name, OptionalWhole& whole) const {
   if (number) whole = static_cast<Whole>(*number);
 }
 
-DType index_dtype(const Arguments& arguments) {
-  std::string_view word;
-  arguments.read("index", word);
-  return binding::parse("index", word, {DType::kI32, DType::kI64});
-}
-
 }  // namespace boxloss::jax_binding

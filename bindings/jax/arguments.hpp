@@ -47,7 +47,4 @@ class Arguments : protected binding::PlainKinds {
   std::vector<Operand> operands_;
 };
 
-/// Of results that are indices.
-DType index_dtype(const Arguments& arguments);
-
 }  // namespace boxloss::jax_binding

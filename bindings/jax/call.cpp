@@ -145,16 +145,11 @@ class WithSubnormals {
 
 }  // namespace
 
-const Call::Result* Call::find(std::string_view name) const {
+void* Call::result(std::string_view name) const {
   for (const Result& each : results) {
-    if (each.name == name) return &each;
+    if (each.name == name) return each.data;
   }
   return nullptr;
-}
-
-void* Call::result(std::string_view name) const {
-  const Result* const found = find(name);
-  return found == nullptr ? nullptr : found->data;
 }
 
 ffi::Error run_on(std::initializer_list<Device> devices, const Execution& execution, Run run,
@@ -167,7 +162,7 @@ ffi::Error run_on(std::initializer_list<Device> devices, const Execution& execut
     arguments.read("results", names);
     for (const std::string_view name : words_of(names)) {
       ffi::Result<ffi::AnyBuffer> result = *results.get<ffi::AnyBuffer>(call.results.size());
-      call.results.push_back({name, result->element_type(), result->untyped_data()});
+      call.results.push_back({name, result->untyped_data()});
       if (name != "workspace") continue;
       call.execution.workspace = result->untyped_data();
       call.execution.workspace_bytes = result->size_bytes();

@@ -23,7 +23,6 @@ namespace ffi = xla::ffi;
 struct Call {
   struct Result {
     std::string_view name;
-    ffi::DataType dtype;
     void* data;
   };
 
@@ -34,7 +33,6 @@ struct Call {
   Execution execution;
 
   /// Null if it is not wanted.
-  const Result* find(std::string_view name) const;
   void* result(std::string_view name) const;
 };
 
@@ -127,16 +125,6 @@ using Trace = std::size_t (*)(const Arguments& arguments, const Implementation& 
 /// Asks every implementation, since it is not known which one will run. Null, or what is wrong,
 /// until this thread's next call.
 const char* trace_call(Traced* traced, Trace trace);
-
-/// bytes(), or 0 for an implementation that does not serve the problem, which says so if it runs.
-template <class Bytes>
-std::size_t if_served(const Bytes& bytes) {
-  try {
-    return bytes();
-  } catch (const Unsupported&) {
-    return 0;
-  }
-}
 
 /// Exports boxloss_jax_NAME_check, which ctypes calls with a Traced.
 #define BOXLOSS_JAX_TRACE(name, trace)                                                      \

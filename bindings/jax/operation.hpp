@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <functional>
 #include <tuple>
 
 #include "call.hpp"
@@ -28,7 +27,11 @@ struct OperationOf {
                        const Implementation& implementation) {
     auto problem = Operation::describe(arguments);
     problem.device = implementation.device;
-    if constexpr (requires { problem.index; }) problem.index = index_dtype(given);
+    if constexpr (requires { problem.index; }) {
+      std::string_view word;
+      given.read("index", word);
+      problem.index = binding::parse("index", word, {DType::kI32, DType::kI64});
+    }
     return problem;
   }
 
@@ -39,9 +42,11 @@ struct OperationOf {
     const auto problem = describe(given, arguments, implementation);
     check_options(problem);
     results.set(Operation::kOutputs, Operation::outputs(arguments, problem));
-    // No lambda: g++ 16 warns that it calls what is not constexpr.
-    return if_served(
-        std::bind_front(Operation::workspace_bytes, std::cref(implementation), problem));
+    try {
+      return Operation::workspace_bytes(implementation, problem);
+    } catch (const Unsupported&) {
+      return 0;  // the implementation says so if it runs
+    }
   }
 
   static void run(const Call& call) {

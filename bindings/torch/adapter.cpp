@@ -11,7 +11,9 @@
 #include <torch/library.h>
 
 #include <atomic>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace boxloss::torch_binding {
 namespace {
@@ -40,26 +42,30 @@ void torch_parallel(std::int64_t tasks, const std::function<void(std::int64_t)>&
   TORCH_CHECK(error == AOTI_TORCH_SUCCESS, "box_loss: torch could not run its threads");
 }
 
-}  // namespace
-
+/// Core's.
 std::vector<std::string> implementation_names() {
   std::vector<std::string> names;
   for (const Implementation* each : implementations()) names.emplace_back(each->name);
   return names;
 }
 
-bool aten_is_chosen() { return is_aten_chosen; }
-
-std::string choose_implementation(std::string_view name) {
+/// Core's use_implementation, plus "aten"; "boxloss" undoes that choice.
+std::string choose(std::string_view name) {
   if (name == kAten || name == kNotAten) {
     return is_aten_chosen.exchange(name == kAten) ? kAten : kNotAten;
   }
-  try {
-    return use_implementation(name);
-  } catch (const NotCompiled& error) {
-    throw NotCompiled(std::string(error.what()) + " 'aten' names torch's own operators.");
-  }
+  return with_torch_errors("use_implementation", [&] {
+    try {
+      return use_implementation(name);
+    } catch (const NotCompiled& error) {
+      throw NotCompiled(std::string(error.what()) + " 'aten' names torch's own operators.");
+    }
+  });
 }
+
+}  // namespace
+
+bool aten_is_chosen() { return is_aten_chosen; }
 
 const Implementation* find_implementation(at::Device device) {
   if (device.is_cpu()) return boxloss::find_implementation({Device::kCpu});
@@ -136,19 +142,6 @@ bool inside_function_transform() {
   }
 }
 
-void refuse_function_transform(const char* function) {
-  TORCH_CHECK(
-      false, function,
-      ": the transforms of torch.func (vmap, grad, jvp and their like) do not know it; call "
-      "it outside of them");
-}
-
-void refuse_derivative(const char* function) {
-  TORCH_CHECK(false, function,
-              ": it has no derivative; give it detached tensors, or call it outside of "
-              "torch.func.grad, jvp and their like");
-}
-
 at::Tensor no_elements(const at::Tensor& like, at::ScalarType type) {
   const auto key = c10::computeDispatchKey(type, like.layout(), like.device());
   return at::detail::make_tensor<c10::TensorImpl>(
@@ -161,28 +154,18 @@ void alert_not_deterministic(const char* function, const at::Tensor& of) {
   at::globalContext().alertNotDeterministic(std::string(function) + " backward with indices");
 }
 
-namespace {
-
-std::vector<std::string> names_and_aten() {
-  std::vector<std::string> names = implementation_names();
-  names.emplace_back("aten");
-  return names;
-}
-
-std::string choose(std::string_view name) {
-  return with_torch_errors("use_implementation", [&] { return choose_implementation(name); });
-}
-
-std::string capability_of_cpu() {
-  return with_torch_errors("cpu_capability", [] { return std::string(cpu_capability()); });
-}
-
-}  // namespace
 }  // namespace boxloss::torch_binding
 
 TORCH_LIBRARY(boxloss, m) {
   using namespace boxloss::torch_binding;
-  m.def("implementations() -> str[]", names_and_aten);
-  m.def("cpu_capability() -> str", capability_of_cpu);
+  m.def("implementations() -> str[]", [] {
+    std::vector<std::string> names = implementation_names();
+    names.emplace_back(kAten);
+    return names;
+  });
+  m.def("cpu_capability() -> str", [] {
+    return with_torch_errors("cpu_capability",
+                             [] { return std::string(boxloss::cpu_capability()); });
+  });
   m.def("use_implementation(str name) -> str", choose);
 }

@@ -11,8 +11,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 /// Adapts torch's tensors, devices, streams, threads and errors to core's.
 namespace boxloss::torch_binding {
@@ -20,12 +18,6 @@ namespace boxloss::torch_binding {
 /// Whether "aten" is chosen, by which torch's own operators compute on every device. Core does not
 /// know it.
 bool aten_is_chosen();
-
-/// Core's use_implementation, plus "aten"; "boxloss" undoes that choice.
-std::string choose_implementation(std::string_view name);
-
-/// The names of core's implementations.
-std::vector<std::string> implementation_names();
 
 /// The implementation for a torch device. torch's cuda is an NVIDIA GPU, or an AMD one in ROCm
 /// builds of torch; any other device has the word that torch has for it, PrivateUse1 the one that
@@ -49,12 +41,6 @@ Execution execution_on(at::Device device);
 
 /// Whether a function transform (vmap, grad, …) is active, which refuses a C++ autograd Function.
 bool inside_function_transform();
-
-/// Raises, for an operator that the transforms do not know.
-[[noreturn]] void refuse_function_transform(const char* function);
-
-/// Raises, for an operator whose result is a constant.
-[[noreturn]] void refuse_derivative(const char* function);
 
 /// Memory for the time of a call, 16-byte aligned. On the host that is over when the call returns,
 /// so that plain memory serves.

@@ -5,7 +5,6 @@
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/index_put.h>
 #include <ATen/ops/logical_and.h>
 #include <ATen/ops/maximum.h>
@@ -115,17 +114,9 @@ Slots find_slots(const PairTensors& args, Pairing::Kind pairing) {
   return find_indexed(args);
 }
 
-/// The values at each slot's row of a list, to which one row of zeros is appended. Read by position
-/// without rows.
-at::Tensor gather_rows(const at::Tensor& list, const at::Tensor& row) {
-  if (!row.defined()) return list;
-  auto extra_shape = list.sym_sizes().vec();
-  extra_shape[0] = 1;
-  return at::cat({list, at::zeros_symint(extra_shape, list.options())}).index({row});
-}
-
 at::Tensor gather_boxes(const at::Tensor& boxes, const at::Tensor& row) {
-  return row.defined() ? gather_rows(boxes.reshape_symint({-1, boxes.sym_size(-1)}), row) : boxes;
+  if (!row.defined()) return boxes;
+  return rows_or_none(boxes.reshape_symint({-1, boxes.sym_size(-1)}), 0, row);
 }
 
 /// The loss, l1 and iou of each slot, 0 for invalid ones; the last two undefined without extras.
@@ -152,7 +143,7 @@ SlotLosses slot_losses(const PairTensors& args, const AnyPairProblem& p, const S
   };
   at::Tensor weight;
   if (args.weight) weight = args.weight->to(type);  // once, so that its gradients add up in `type`
-  if (args.weight && args.offsets) weight = gather_rows(weight, slots.target_row);
+  if (args.weight && args.offsets) weight = rows_or_none(weight, 0, slots.target_row);
   const auto weighted = [&](const TensorNumber& number) {
     return counted(weight.defined() ? number.tensor * weight : number.tensor);
   };
@@ -238,10 +229,3 @@ LossOperator& RotatedBoxLoss::loss() {
 }
 
 }  // namespace boxloss::torch_binding
-
-TORCH_LIBRARY_FRAGMENT(boxloss, m) {
-  using namespace boxloss::torch_binding;
-  define(m, BoxLoss::loss());
-  define(m, BoxLosses::loss());
-  define(m, RotatedBoxLoss::loss());
-}

@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The boxloss authors
 // SPDX-License-Identifier: Apache-2.0
 #include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/logical_and.h>
@@ -38,20 +37,15 @@ at::Tensor is_within(const at::Tensor& values, const c10::SymInt& size) {
   return at::logical_and(values >= 0, values < number(size, values));
 }
 
-/// Each row's value, and `none` of the row after the last.
-at::Tensor with_none(const at::Tensor& values, double none, const at::Tensor& row) {
-  return at::cat({values, at::full({1}, none, values.options())}).index({row});
-}
-
 RowTensors find_rows(const ClassLossTensors& a, at::ScalarType type) {
   const at::Tensor index = a.target_index.to(at::kLong);
   const c10::SymInt targets = a.labels.sym_size(0);
   const at::Tensor row = at::where(is_within(index, targets), index, number(targets, index));
-  const at::Tensor label = with_none(a.labels.to(at::kLong), -1, row);
+  const at::Tensor label = rows_or_none(a.labels.to(at::kLong), -1, row);
   RowTensors rows = {index != kIgnored,
                      at::where(is_within(label, a.logits.sym_size(-1)), label, -1), 1.0};
   if (a.query_quality) rows.quality = a.query_quality->detach().to(type).unsqueeze(-1);
-  if (a.quality) rows.quality = with_none(a.quality->detach().to(type), 1, row).unsqueeze(-1);
+  if (a.quality) rows.quality = rows_or_none(a.quality->detach().to(type), 1, row).unsqueeze(-1);
   return rows;
 }
 
@@ -86,14 +80,9 @@ RowLosses sigmoid_losses(const at::Tensor& x, const at::Tensor& weight, const Ro
   return {values.sum(-1), (rows.own >= 0).to(x.scalar_type())};
 }
 
-/// Of a set, which is the first of four dimensions.
-at::Tensor total(const ClassLossTensors& a, const at::Tensor& values) {
-  return a.logits.dim() == 4 ? values.flatten(1).sum(1) : values.sum();
-}
-
 at::Tensor divisor_of(const ClassLossTensors& a, const ClassLossProblem& p,
                       const at::Tensor& share) {
-  const at::Tensor shares = total(a, share);
+  const at::Tensor shares = sums_of_sets(a.logits, share);
   if (p.reduction != Reduction::kMean) return at::ones_like(shares);
   if (a.normalizer) return a.normalizer->detach().to(shares.scalar_type()).expand_as(shares);
   return p.mode == boxloss::ClassLoss::kSoftmax ? at::where(shares != 0, shares, 1)
@@ -115,7 +104,7 @@ variable_list composite(const Operator& op, Stack& arguments) {
   const at::Tensor loss = at::where(rows.is_counted, found.loss, 0);
   const at::Tensor divisor = divisor_of(a, p, at::where(rows.is_counted, found.share, 0));
   const bool is_reduced = p.reduction != Reduction::kNone;
-  return {is_reduced ? total(a, loss) / divisor : loss, divisor.reciprocal()};
+  return {is_reduced ? sums_of_sets(a.logits, loss) / divisor : loss, divisor.reciprocal()};
 }
 
 }  // namespace
@@ -128,8 +117,3 @@ LossOperator& ClassLoss::loss() {
 }
 
 }  // namespace boxloss::torch_binding
-
-TORCH_LIBRARY_FRAGMENT(boxloss, m) {
-  using namespace boxloss::torch_binding;
-  define(m, ClassLoss::loss());
-}

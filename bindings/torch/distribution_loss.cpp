@@ -9,7 +9,6 @@
 #include <ATen/ops/searchsorted.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
 
 #include "../common/distribution_loss.hpp"
 #include "boxloss/max_iou_match.hpp"
@@ -42,10 +41,9 @@ RowTensors find_rows(const DistributionLossTensors& a, bool is_fgl) {
 at::Tensor offsets_of(const DistributionLossTensors& a, const RowTensors& rows,
                       at::ScalarType type) {
   const at::Tensor targets = a.target->detach().to(type);
-  const at::Tensor none = at::zeros_symint({1, 4}, targets.options());
   const at::Tensor last = at::scalar_tensor(targets.sym_size(0), rows.target.options());
   const at::Tensor row = at::where(rows.is_matched, rows.target, last);
-  const auto target = at::cat({targets, none}).index({row}).split(2, -1);
+  const auto target = rows_or_none(targets, 0, row).split(2, -1);
   const auto reference = a.reference->detach().to(type).split(2, -1);
   std::vector<at::Tensor> offsets;
   for (const bool is_end : {false, true}) {
@@ -77,11 +75,6 @@ at::Tensor entropies(const DistributionLossTensors& a, const RowTensors& rows,
 
 at::Tensor by_sides(const at::Tensor& corners) {
   return corners.unflatten_symint(-1, {4, corners.sym_size(-1) / 4});
-}
-
-/// Of a set, which is the first of four dimensions.
-at::Tensor total(const DistributionLossTensors& a, const at::Tensor& values) {
-  return a.logits.dim() == 4 ? values.flatten(1).sum(1) : values.sum();
 }
 
 /// What matched and other queries' losses are multiplied by: (2, sets).
@@ -130,12 +123,12 @@ variable_list composite(const Operator& op, Stack& arguments) {
 
   const at::Tensor is_other = rows.is_counted.logical_and(rows.is_matched.logical_not());
   const at::Tensor is_pair = rows.is_counted.logical_and(rows.is_matched);
-  const auto [of_matched, of_others] =
-      scales_of(a, p, total(a, is_pair.to(type)), total(a, is_other.to(type)));
+  const auto [of_matched, of_others] = scales_of(a, p, sums_of_sets(a.logits, is_pair.to(type)),
+                                                 sums_of_sets(a.logits, is_other.to(type)));
   const at::Tensor scale = at::stack({of_matched, of_others}, -1);
   if (p.reduction == Reduction::kNone) return {losses, scale};
-  return {total(a, at::where(is_pair, losses, 0)) * of_matched +
-              total(a, at::where(is_other, losses, 0)) * of_others,
+  return {sums_of_sets(a.logits, at::where(is_pair, losses, 0)) * of_matched +
+              sums_of_sets(a.logits, at::where(is_other, losses, 0)) * of_others,
           scale};
 }
 
@@ -149,8 +142,3 @@ LossOperator& DistributionLoss::loss() {
 }
 
 }  // namespace boxloss::torch_binding
-
-TORCH_LIBRARY_FRAGMENT(boxloss, m) {
-  using namespace boxloss::torch_binding;
-  define(m, DistributionLoss::loss());
-}

@@ -5,6 +5,8 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/alias.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/autograd_not_implemented_fallback.h>
@@ -87,16 +89,6 @@ variable_list differentiate(const LossOperator& loss, Stack& arguments, const va
   return gradients;
 }
 
-/// Its gradients, themselves differentiable. By aliases, since the inputs may depend on each other,
-/// and each path must be counted once; and hooks of the inputs would run here, too.
-variable_list differentiable_gradients(const LossOperator& loss, Stack& arguments,
-                                       const variable_list& grads, const Wanted& wanted) {
-  for (const std::size_t place : loss.forward.differentiable) {
-    if (arguments[place].isTensor()) arguments[place] = at::alias(arguments[place].toTensor());
-  }
-  return differentiate(loss, arguments, grads, wanted, /*creates_graph=*/true);
-}
-
 /// Forward's results, or the public operator's, in ATen operators.
 void run_composite(const LossOperator& loss, Stack& stack, bool drops_scale) {
   Stack arguments(stack.end() - loss.forward.count, stack.end());
@@ -171,6 +163,29 @@ void autograd_kernel(const Operator& op, c10::DispatchKeySet keys, Stack& stack)
                recorded.end());
 }
 
+/// A loss' three operators.
+void define_loss(torch::Library& m, LossOperator& loss) {
+  loss.forward.kernel = loss.own.kernel = forward_kernel;
+  loss.backward.kernel = backward_kernel;
+  loss.own.drops_scale = true;
+  loss.own.results.erase(loss.own.results.begin() + kScale);
+  for (Operator* const each : {&loss.forward, &loss.backward, &loss.own}) {
+    each->loss = &loss;
+    // needs_exact_strides: gradients have the strides of their tensors, so compiled graphs must
+    // pass these as eager code does.
+    define(m, *each, {at::Tag::needs_exact_strides});
+  }
+  for (const Operator* const each : {&loss.forward, &loss.backward}) {
+    m.impl(each->name, torch::dispatch(c10::DispatchKey::Autograd,
+                                       torch::autograd::autogradNotImplementedFallback()));
+  }
+  implement(m, loss.own, c10::DispatchKey::Autograd, autograd_kernel);
+  implement(m, loss.own, c10::DispatchKey::FuncTorchBatchedDecomposition,
+            [](const Operator& own, c10::DispatchKeySet, Stack& stack) {
+              run_composite(*own.loss, stack, /*drops_scale=*/true);
+            });
+}
+
 }  // namespace
 
 /// Keeps the arguments and scale for backward: the tensors, and beside the options a bit for each
@@ -240,7 +255,12 @@ variable_list run_backward(AutogradContext* context, const LossOperator& loss,
   variable_list found;
   if (at::GradMode::is_enabled()) {
     stack.erase(stack.begin(), stack.end() - loss.forward.count);
-    found = differentiable_gradients(loss, stack, grads, wanted);
+    // By aliases, since the inputs may depend on each other, and each path must be counted once;
+    // and hooks of the inputs would run here, too.
+    for (const std::size_t place : loss.forward.differentiable) {
+      if (stack[place].isTensor()) stack[place] = at::alias(stack[place].toTensor());
+    }
+    found = differentiate(loss, stack, grads, wanted, /*creates_graph=*/true);
   } else {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;  // whose key would do more
     loss.backward.handle->callBoxed(stack);
@@ -262,26 +282,22 @@ template variable_list NodeOf<RotatedBoxLoss>::record(at::TensorList, Stack&);
 template variable_list NodeOf<ClassLoss>::record(at::TensorList, Stack&);
 template variable_list NodeOf<DistributionLoss>::record(at::TensorList, Stack&);
 
-void define(torch::Library& m, LossOperator& loss) {
-  loss.forward.kernel = loss.own.kernel = forward_kernel;
-  loss.backward.kernel = backward_kernel;
-  loss.own.drops_scale = true;
-  loss.own.results.erase(loss.own.results.begin() + kScale);
-  for (Operator* const each : {&loss.forward, &loss.backward, &loss.own}) {
-    each->loss = &loss;
-    // needs_exact_strides: gradients have the strides of their tensors, so compiled graphs must
-    // pass these as eager code does.
-    define(m, *each, {at::Tag::needs_exact_strides});
-  }
-  for (const Operator* const each : {&loss.forward, &loss.backward}) {
-    m.impl(each->name, torch::dispatch(c10::DispatchKey::Autograd,
-                                       torch::autograd::autogradNotImplementedFallback()));
-  }
-  implement(m, loss.own, c10::DispatchKey::Autograd, autograd_kernel);
-  implement(m, loss.own, c10::DispatchKey::FuncTorchBatchedDecomposition,
-            [](const Operator& own, c10::DispatchKeySet, Stack& stack) {
-              run_composite(*own.loss, stack, /*drops_scale=*/true);
-            });
+at::Tensor rows_or_none(const at::Tensor& list, double none, const at::Tensor& row) {
+  auto shape = list.sym_sizes().vec();
+  shape[0] = 1;
+  return at::cat({list, at::full_symint(shape, none, list.options())}).index({row});
+}
+
+at::Tensor sums_of_sets(const at::Tensor& logits, const at::Tensor& values) {
+  return logits.dim() == 4 ? values.flatten(1).sum(1) : values.sum();
 }
 
 }  // namespace boxloss::torch_binding
+
+TORCH_LIBRARY_FRAGMENT(boxloss, m) {
+  using namespace boxloss::torch_binding;
+  for (LossOperator* const each : {&BoxLoss::loss(), &BoxLosses::loss(), &RotatedBoxLoss::loss(),
+                                   &ClassLoss::loss(), &DistributionLoss::loss()}) {
+    define_loss(m, *each);
+  }
+}

@@ -37,8 +37,11 @@ LossOperator loss_operator_of(const char* name,
           .record = Node::record};
 }
 
-/// Registers a loss' three operators; the loss must live for ever.
-void define(torch::Library& m, LossOperator& loss);
+/// The rows of a list, of which the one after the last is `none`; for composites.
+at::Tensor rows_or_none(const at::Tensor& list, double none, const at::Tensor& row);
+
+/// Of losses of logits: the sum of each set, which is the first of four dimensions, or of all.
+at::Tensor sums_of_sets(const at::Tensor& logits, const at::Tensor& values);
 
 /// What autograd's functions do, whatever the loss is.
 variable_list run_forward(torch::autograd::AutogradContext* context, const LossOperator& loss,

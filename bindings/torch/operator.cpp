@@ -52,13 +52,6 @@ std::vector<Size> transposed_strides(std::vector<Size> shape) {
   return strides;
 }
 
-at::Tensor empty(const std::vector<std::int64_t>& shape, const at::TensorOptions& options) {
-  return at::empty(shape, options);
-}
-at::Tensor empty(const std::vector<c10::SymInt>& shape, const at::TensorOptions& options) {
-  return at::empty_symint(shape, options);
-}
-
 /// A kernel as torch keeps it.
 struct Boxed : c10::OperatorKernel {
   Boxed(const Operator& op, Kernel kernel) : op_(op), kernel_(kernel) {}
@@ -87,6 +80,22 @@ std::string type_of(std::string_view kind) {
   return "int";
 }
 
+/// "box_loss(Tensor pred, Tensor target, str loss='giou', …) -> Tensor"
+std::string schema_of(const Operator& op) {
+  std::string text = std::string(op.name) + "(";
+  for (std::size_t i = 0; i < op.count; ++i) {
+    const binding::Parameter& each = op.parameters[i];
+    text += (i == 0 ? "" : ", ") + type_of(each.kind) + " " + each.name;
+    if (*each.standard != '\0') text += std::string("=") + each.standard;
+  }
+  if (op.results.size() == 1) return text + ") -> Tensor";
+  text += ") -> (";
+  for (const char* const each : op.results) {
+    text += (each == op.results[0] ? "Tensor " : ", Tensor ") + std::string(each);
+  }
+  return text + ")";
+}
+
 /// Whether a derivative by a tensor is asked for: by a transform of torch.func, or in forward mode.
 /// Elsewhere a result that needs no gradient tells.
 bool is_differentiated(const c10::IValue& value) {
@@ -94,6 +103,13 @@ bool is_differentiated(const c10::IValue& value) {
   const at::Tensor& tensor = value.toTensor();
   if (tensor._fw_grad(/*level=*/0).defined()) return true;
   return tensor.requires_grad() && at::GradMode::is_enabled() && inside_function_transform();
+}
+
+[[noreturn]] void refuse_function_transform(const char* function) {
+  TORCH_CHECK(
+      false, function,
+      ": the transforms of torch.func (vmap, grad, jvp and their like) do not know it; call "
+      "it outside of them");
 }
 
 }  // namespace
@@ -207,8 +223,10 @@ at::Tensor Call<Size>::empty_like(const binding::Output<Size>& output,
     } else {
       result = strided(like.sym_strides());
     }
+  } else if constexpr (binding::kHasNumbers<Size>) {
+    result = at::empty(output.shape, options);
   } else {
-    result = empty(output.shape, options);
+    result = at::empty_symint(output.shape, options);
   }
   if constexpr (binding::kHasNumbers<Size>) *memory = result.mutable_data_ptr();
   return result;
@@ -254,21 +272,6 @@ void Call<Size>::finish() {
 
 template class Call<std::int64_t>;
 template class Call<c10::SymInt>;
-
-std::string schema_of(const Operator& op) {
-  std::string text = std::string(op.name) + "(";
-  for (std::size_t i = 0; i < op.count; ++i) {
-    const binding::Parameter& each = op.parameters[i];
-    text += (i == 0 ? "" : ", ") + type_of(each.kind) + " " + each.name;
-    if (*each.standard != '\0') text += std::string("=") + each.standard;
-  }
-  if (op.results.size() == 1) return text + ") -> Tensor";
-  text += ") -> (";
-  for (const char* const each : op.results) {
-    text += (each == op.results[0] ? "Tensor " : ", Tensor ") + std::string(each);
-  }
-  return text + ")";
-}
 
 void implement(torch::Library& m, const Operator& op, c10::DispatchKey key, Kernel kernel) {
   auto boxed = torch::CppFunction::makeFromBoxedFunctor(std::make_unique<Boxed>(op, kernel));
@@ -316,9 +319,10 @@ void be_constant(torch::Library& m, const Operator& op) {
   implement(m, op, c10::DispatchKey::Autograd,
             [](const Operator& its, c10::DispatchKeySet keys, Stack& stack) {
               const c10::IValue* const arguments = its.arguments(stack);
-              if (std::any_of(arguments, arguments + its.count, is_differentiated)) {
-                refuse_derivative(its.function);
-              }
+              TORCH_CHECK(std::none_of(arguments, arguments + its.count, is_differentiated),
+                          its.function,
+                          ": it has no derivative; give it detached tensors, or call it outside of "
+                          "torch.func.grad, jvp and their like");
               pass_autograd(its, keys, stack);
             });
 }

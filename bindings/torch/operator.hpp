@@ -85,8 +85,6 @@ class Call {
 
   void read(binding::Array<Size>& to) { set(to, next(), /*is_packed=*/false); }
   void read(binding::PackedArray<Size>& to) { set(to, next(), /*is_packed=*/true); }
-  void read(binding::OptionalArray<binding::Array<Size>>& to) { set(to, next(), false); }
-  void read(binding::OptionalArray<binding::PackedArray<Size>>& to) { set(to, next(), true); }
   void read(std::vector<binding::PackedArray<Size>>& to);
   void read(binding::HostNumber& to);
   void read(bool& to) { to = next().toBool(); }
@@ -244,9 +242,6 @@ auto tensors_of(const c10::IValue* arguments) {
   std::apply([&](auto&... each) { (set(each), ...); }, a.fields());
   return a;
 }
-
-/// "box_loss(Tensor pred, Tensor target, str loss='giou', …) -> Tensor"
-std::string schema_of(const Operator& op);
 
 using Kernel = void (*)(const Operator& op, c10::DispatchKeySet keys, Stack& stack);
 void implement(torch::Library& m, const Operator& op, c10::DispatchKey key, Kernel kernel);

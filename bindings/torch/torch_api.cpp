@@ -61,9 +61,8 @@ std::array<at::Tensor, count> call(const c10::OperatorHandle& op, Argument&&... 
 
 /// Offsets that are on the CPU may come along.
 at::Tensor offsets_beside(const at::Tensor& tensor, const at::Tensor& offsets) {
-  return offsets.is_cpu()
-             ? offsets.to(tensor.device(), offsets.scalar_type(), /*non_blocking=*/true)
-             : offsets;
+  if (!offsets.defined() || !offsets.is_cpu()) return offsets;
+  return offsets.to(tensor.device(), offsets.scalar_type(), /*non_blocking=*/true);
 }
 
 }  // namespace
@@ -107,7 +106,7 @@ LinearSumAssignment linear_sum_assignment(const at::Tensor& cost,
                                           const LinearSumAssignmentOptions& given) {
   static const auto op = find("boxloss::linear_sum_assignment");
   LinearSumAssignmentOptions options = given;
-  if (options.lengths.defined()) options.lengths = offsets_beside(cost, options.lengths);
+  options.lengths = offsets_beside(cost, options.lengths);
   const auto [column_of_row, row_of_column] =
       call<2>(op, cost BOXLOSS_LINEAR_SUM_ASSIGNMENT_OPTIONS(BOXLOSS_AS_ARGUMENT));
   return {column_of_row, row_of_column};
@@ -133,9 +132,8 @@ TaskAlignedMatch task_aligned_match(const at::Tensor& scores, const at::Tensor& 
                                     const at::Tensor& offsets, const at::Tensor& labels,
                                     const TaskAlignedMatchOptions& options) {
   static const auto op = find("boxloss::task_aligned_match");
-  const at::Tensor own_offsets = offsets.defined() ? offsets_beside(scores, offsets) : offsets;
   const auto [target_index, score, overlap] =
-      call<3>(op, scores, pred, points, target, as_argument(own_offsets),
+      call<3>(op, scores, pred, points, target, as_argument(offsets_beside(scores, offsets)),
               labels BOXLOSS_TASK_ALIGNED_MATCH_OPTIONS(BOXLOSS_AS_ARGUMENT));
   return {target_index, score, overlap};
 }

@@ -47,7 +47,7 @@ CostArgs<AnyFormula, C> cost_args(const CostProblem& p, float* cost) {
 /// Boxes are in radians when they come to the formula.
 template <class C>
 CostArgs<AnyRotatedFormula, C> cost_args(const RotatedCostProblem& p, float* cost) {
-  auto a = cost_args<C>(AnyRotatedFormula{p.loss, AngleUnit::kRadians}, p, cost);
+  auto a = cost_args<C>(AnyRotatedFormula{{p.loss}, AngleUnit::kRadians}, p, cost);
   a.angle_unit = p.angle_unit;
   a.l1_weight = a.weights.l1;
   a.angle_weight = static_cast<C>(p.angle_weight);

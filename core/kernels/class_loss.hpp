@@ -41,17 +41,23 @@ struct RowTarget {
   C quality;
 };
 
+/// The class of the box that target_index names, or kNoBox or kIgnored.
+template <class C>
+BOXLOSS_HOST_DEVICE std::int64_t class_of_target(const ClassArgs<C>& a, std::int64_t target) {
+  if (target == kIgnored) return kIgnored;
+  if (target < 0 || target >= a.targets) return kNoBox;
+  const std::int64_t label = a.labels[target];
+  return label < 0 || label >= a.classes ? kNoBox : label;
+}
+
 template <class C>
 BOXLOSS_HOST_DEVICE RowTarget<C> row_target(const ClassArgs<C>& a, std::int64_t row) {
-  const std::int64_t target = a.target_index[row];
-  if (target == kIgnored) return {kIgnored, C(0)};
-  if (target < 0 || target >= a.targets) return {kNoBox, C(0)};
-  const std::int64_t label = a.labels[target];
-  if (label < 0 || label >= a.classes) return {kNoBox, C(0)};
+  const std::int64_t target = a.target_index[row], own = class_of_target(a, target);
+  if (own < 0) return {own, C(0)};
   C quality = 1;
   if (a.quality.data != nullptr) quality = a.quality.template get<C>(target);
   if (a.query_quality.data != nullptr) quality = a.query_quality.template get<C>(row);
-  return {label, quality};
+  return {own, quality};
 }
 
 template <class C>

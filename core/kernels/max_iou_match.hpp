@@ -121,6 +121,20 @@ BOXLOSS_HOST_DEVICE bool can_overlap(const Box<C>& extent, const Box<C>& bounds)
               both(extent.y1 < bounds.y2, bounds.y1 < extent.y2));
 }
 
+/// Whether the IoU may be other than 0, of either sign.
+template <class C>
+BOXLOSS_HOST_DEVICE bool may_overlap(const MatchBox<Box<C>>& a, const MatchBox<Box<C>>& b) {
+  const C w = smaller(a.box.x2, b.box.x2) - larger(a.box.x1, b.box.x1);
+  const C h = smaller(a.box.y2, b.box.y2) - larger(a.box.y1, b.box.y1);
+  const C areas = magnitude(a.area + b.area);
+  return both(w > C(0), h > C(0)) || !both(areas > C(0), areas <= kLargest<C>);
+}
+template <class C>
+BOXLOSS_HOST_DEVICE bool may_overlap(const MatchBox<RotatedBox<C>>& a,
+                                     const MatchBox<RotatedBox<C>>& b) {
+  return can_overlap(a.extent, b.extent);
+}
+
 /// The IoU of rotated boxes, by the formula of the loss: in float32 within 3e-5 of the exact one,
 /// of boxes up to a thousand times as long as wide. Boxes whose extents are apart have none,
 /// whatever rounding leaves of it; boxes without area have 0.

@@ -43,13 +43,17 @@ struct BestOfBoxes {
   }
 };
 
-/// In a piece of the workspace, which is set by fill(pointer, byte, bytes).
+/// In a piece of the workspace, which is set by fill(pointer, byte, bytes). The best IoUs are the
+/// first of `lists` of 0.
 template <class C, class Fill>
-BestOfBoxes<C> best_of_boxes(void* workspace, std::int64_t boxes, const Fill& fill) {
+BestOfBoxes<C> best_of_boxes(void* workspace, const MaxIouArgs<C>& a, std::int64_t lists,
+                             const Fill& fill) {
   auto* const ious = static_cast<Bits<C>*>(workspace);
-  const BestOfBoxes<C> best = {ious, reinterpret_cast<unsigned*>(ious + boxes)};
-  fill(best.ious, 0, static_cast<std::size_t>(boxes) * sizeof(Bits<C>));
-  fill(best.anchors, 0xff, static_cast<std::size_t>(boxes) * sizeof(unsigned));
+  const BestOfBoxes<C> best = {ious, reinterpret_cast<unsigned*>(ious + lists * a.boxes)};
+  fill(best.ious, 0, static_cast<std::size_t>(lists * a.boxes) * sizeof(Bits<C>));
+  if (a.low_quality == LowQuality::kForce) {
+    fill(best.anchors, 0xff, static_cast<std::size_t>(a.boxes) * sizeof(unsigned));
+  }
   return best;
 }
 

@@ -25,7 +25,7 @@ template <class T>
 BOXLOSS_HOST_DEVICE LogitParts<T> logit_parts(const T& x) {
   const auto is_negative = x < T(0);
   const T e = exp(exponent(select(is_negative, x, -x)));
-  const T larger_one = reciprocal_of_mantissa(T(1) + e);
+  const T larger_one = reciprocal_of_normal(T(1) + e);
   const T smaller_one = e * larger_one;
   const T small = log1p_of_fraction(e);
   return {select(is_negative, smaller_one, larger_one),

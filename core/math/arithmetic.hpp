@@ -85,13 +85,14 @@ BOXLOSS_HOST_DEVICE float reciprocal(float value) {
 #endif
 }
 
-/// The same for x from 1 to 2, where a GPU needs one instruction.
+/// The same for x that is at least the least normal number, for which a GPU has one instruction;
+/// beyond 2^126 it may be 0.
 template <class T>
-BOXLOSS_HOST_DEVICE T reciprocal_of_mantissa(T value) {
+BOXLOSS_HOST_DEVICE T reciprocal_of_normal(T value) {
   return reciprocal(value);
 }
 #if defined(__CUDA_ARCH__)
-BOXLOSS_HOST_DEVICE float reciprocal_of_mantissa(float value) {
+BOXLOSS_HOST_DEVICE float reciprocal_of_normal(float value) {
   float result;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(value));
   return result;

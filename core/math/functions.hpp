@@ -48,11 +48,11 @@ BOXLOSS_HOST_DEVICE float exp(float x) {
 #if defined(__CUDA_ARCH__)
   const float in_range = at_least(x, -104.0f);  // where the power is 0, as all subnormal ones
   const float rounded = in_range * 1.44269502f;
-  // What the product and its constant rounded off.
-  const float rest = fmaf(in_range, 1.92596303e-8f, fmaf(in_range, 1.44269502f, -rounded));
+  // What the product and its constant rounded off; ln 2 in two parts.
+  const float rest = fmaf(rounded, 1.9046543e-9f, fmaf(rounded, -0.693147182f, in_range));
   float power;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(rounded));
-  return fmaf(power, rest * 0.693147181f, power);
+  return fmaf(power, rest, power);
 #else
   const float in_range = at_least(x, -87.0f);
   // Adding 1.5 * 2^23 leaves the nearest integer in the last bits.
@@ -72,15 +72,8 @@ BOXLOSS_HOST_DEVICE float exp(float x) {
 
 BOXLOSS_HOST_DEVICE double exp(double x) { return ::exp(x); }
 
-/// log for x >= 0, within 2 u; of 0 it is -infinity, without a derivative.
-BOXLOSS_HOST_DEVICE float log(float x) {
-  const bool is_small = x < 0x1p-100f;  // subnormals among them
-  const float in_range = select(is_small, x * 0x1p64f, x);
-  // x = 2^e m with m in [sqrt(1/2), sqrt(2)).
-  const std::uint32_t bits = bit_cast<std::uint32_t>(in_range);
-  const std::int32_t e = static_cast<std::int32_t>(bits - 0x3f3504f3u) >> 23;
-  const float f = bit_cast<float>(bits - (static_cast<std::uint32_t>(e) << 23)) - 1.0f;
-  const float n = static_cast<float>(e) - select(is_small, 64.0f, 0.0f);
+/// log(2^n (1 + f)) for 1 + f in [sqrt(1/2), sqrt(2)), within 2 u.
+BOXLOSS_HOST_DEVICE float log_of_parts(float n, float f) {
   float p = -0.076344974f;
   p = p * f + 0.12761578f;
   p = p * f - 0.13160183f;
@@ -91,7 +84,19 @@ BOXLOSS_HOST_DEVICE float log(float x) {
   p = p * f + 0.3333333f;
   const float square = f * f;
   const float tail = p * f * square + n * -2.12194440e-4f - 0.5f * square;
-  const float finite = (f + tail) + n * 0.693359375f;
+  return (f + tail) + n * 0.693359375f;
+}
+
+/// log for x >= 0, within 2 u; of 0 it is -infinity, without a derivative.
+BOXLOSS_HOST_DEVICE float log(float x) {
+  const bool is_small = x < 0x1p-100f;  // subnormals among them
+  const float in_range = select(is_small, x * 0x1p64f, x);
+  // x = 2^e m with m in [sqrt(1/2), sqrt(2)).
+  const std::uint32_t bits = bit_cast<std::uint32_t>(in_range);
+  const std::int32_t e = static_cast<std::int32_t>(bits - 0x3f3504f3u) >> 23;
+  const float f = bit_cast<float>(bits - (static_cast<std::uint32_t>(e) << 23)) - 1.0f;
+  const float n = static_cast<float>(e) - select(is_small, 64.0f, 0.0f);
+  const float finite = log_of_parts(n, f);
   const float special = select(x == 0.0f, -INFINITY, x);  // infinity and NaN stay
   return select(both(x > 0.0f, x < INFINITY), finite, special);
 }
@@ -122,6 +127,13 @@ BOXLOSS_HOST_DEVICE float log1p(float x) {
 }
 
 BOXLOSS_HOST_DEVICE double log1p(double x) { return ::log1p(x); }
+
+/// log(1 + x) for x in [0, 2^100], within 4 u; NaN stays.
+BOXLOSS_HOST_DEVICE float log1p_in_range(float x) {
+  const std::uint32_t e = (bit_cast<std::uint32_t>(1.0f + x) - 0x3f3504f3u) >> 23;
+  const float scale = bit_cast<float>((127u - e) << 23);
+  return log_of_parts(static_cast<float>(e), x * scale + (scale - 1.0f));
+}
 
 /// exp(x) - 1 for x <= 0, within 4 u, or 6 u where a GPU has an instruction for powers of 2.
 BOXLOSS_HOST_DEVICE float expm1(float x) {
@@ -166,5 +178,32 @@ BOXLOSS_HOST_DEVICE float sqrt(float x) {
 }
 
 BOXLOSS_HOST_DEVICE double sqrt(double x) { return ::sqrt(x); }
+
+/// The same for x that is 0 or at least the least normal number, for which a GPU has one
+/// instruction.
+template <class T>
+BOXLOSS_HOST_DEVICE T sqrt_of_normal(T x) {
+  return sqrt(x);
+}
+#if defined(__CUDA_ARCH__)
+BOXLOSS_HOST_DEVICE float sqrt_of_normal(float x) {
+  float root;
+  asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
+  return root;
+}
+#endif
+
+/// 1 / sqrt(x) for x >= 1, within 4 u.
+template <class T>
+BOXLOSS_HOST_DEVICE T reciprocal_sqrt(T x) {
+  return reciprocal_of_normal(sqrt_of_normal(x));
+}
+#if defined(__CUDA_ARCH__)
+BOXLOSS_HOST_DEVICE float reciprocal_sqrt(float x) {
+  float root;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(x));
+  return root;
+}
+#endif
 
 }  // namespace boxloss

@@ -18,15 +18,31 @@ struct SinCos {
   T sin, cos;
 };
 
-/// An angle in [-1, 1], NaN kept: where the reduction has no digits left, results stay bounded.
+/// An angle in [-bound, bound], NaN kept: where the reduction has no digits left, results stay
+/// bounded.
 template <class T>
-BOXLOSS_HOST_DEVICE T bounded_angle(T angle) {
-  return select(angle > T(1), T(1), at_least(angle, T(-1)));
+BOXLOSS_HOST_DEVICE T bounded_angle(T angle, T bound = T(1)) {
+  return select(angle > bound, bound, at_least(angle, -bound));
 }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800  // an instruction for each bound
+BOXLOSS_HOST_DEVICE float bounded_angle(float angle, float bound = 1.0f) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(angle), "f"(-bound));
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(result), "f"(bound));
+  return result;
+}
+#endif
+
+/// Quarter turns, as the last bits of `number`, and sine and cosine of the rest.
+template <class T>
+struct Quarters {
+  SinCos<T> rest;
+  std::uint32_t number;
+};
 
 /// Of float, or of a number that is one float.
 template <class T>
-BOXLOSS_HOST_DEVICE SinCos<T> sin_cos_in_single(T angle) {
+BOXLOSS_HOST_DEVICE Quarters<T> quarters_in_single(T angle) {
   // Adding 1.5 * 2^23 leaves the nearest integer in the last bits.
   const T shifted = angle * 0.636619772f + 12582912.0f;
   const T n = shifted - 12582912.0f;
@@ -41,8 +57,15 @@ BOXLOSS_HOST_DEVICE SinCos<T> sin_cos_in_single(T angle) {
   c = c * z - 0.0013887316f;
   c = c * z + 0.041666646f;
   c = c * z * z + (1.0f - 0.5f * z);
-  const std::uint32_t quarters = bit_cast<std::uint32_t>(shifted);
-  const std::uint32_t s_bits = bit_cast<std::uint32_t>(s), c_bits = bit_cast<std::uint32_t>(c);
+  return {{s, c}, bit_cast<std::uint32_t>(shifted)};
+}
+
+template <class T>
+BOXLOSS_HOST_DEVICE SinCos<T> sin_cos_in_single(T angle) {
+  const Quarters<T> turn = quarters_in_single(angle);
+  const std::uint32_t quarters = turn.number;
+  const std::uint32_t s_bits = bit_cast<std::uint32_t>(turn.rest.sin);
+  const std::uint32_t c_bits = bit_cast<std::uint32_t>(turn.rest.cos);
   // All ones, or none after an odd number of quarter turns, which exchange the two.
   const std::uint32_t own = (quarters & 1u) - 1u;
   return {bit_cast<T>(((s_bits & own) | (c_bits & ~own)) ^ ((quarters & 2u) << 30)),
@@ -84,5 +107,30 @@ BOXLOSS_HOST_DEVICE SinCos<float> sin_cos(float angle) { return sin_cos_in_singl
 
 /// The same, within 4 units of double's.
 BOXLOSS_HOST_DEVICE SinCos<double> sin_cos(double angle) { return sin_cos_in_double(angle); }
+
+/// The direction of a line, which half a turn leaves as it is: sine and cosine, or both negated.
+template <class T>
+BOXLOSS_HOST_DEVICE SinCos<T> line_direction(T angle) {
+  return sin_cos(angle);
+}
+
+/// As exact as sin_cos, in fewer operations: nothing is exchanged.
+BOXLOSS_HOST_DEVICE SinCos<float> line_direction(float angle) {
+  const float n = (angle * 0.318309886f + 12582912.0f) - 12582912.0f;
+  const float r = bounded_angle(
+      ((angle - n * 3.140625f) - n * 9.675025939941406e-4f) - n * 1.5099579909783764e-7f, 1.6f);
+  const float z = r * r;
+  float s = 2.6057508e-06f;
+  s = s * z - 0.00019809591f;
+  s = s * z + 0.0083330665f;
+  s = s * z - 0.1666666f;
+  s = s * z * r + r;
+  float c = -2.619355e-07f;
+  c = c * z + 2.4769291e-05f;
+  c = c * z - 0.0013888569f;
+  c = c * z + 0.041666657f;
+  c = c * z * z + (1.0f - 0.5f * z);
+  return {s, c};
+}
 
 }  // namespace boxloss

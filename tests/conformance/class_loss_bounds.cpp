@@ -14,8 +14,9 @@ namespace {
 /// loss.
 enum class Part { kLoss, kSlope };
 
-/// Of a reduced loss a GPU adds up to eight neighbours in C first, by seven roundings.
-constexpr double kNeighbours = 7;
+/// Of a reduced loss a GPU adds up to 16 neighbours in C first, in four steps: each rounds sums
+/// once, and exponentials, which it multiplies, twice.
+constexpr double kNeighbours = 8;
 
 template <class C>
 class BoundedRows {

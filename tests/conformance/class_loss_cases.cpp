@@ -16,7 +16,7 @@ constexpr std::nullopt_t no = std::nullopt;
 constexpr CaseQuality of_queries(DType dtype) { return {dtype, true}; }
 constexpr ClassShape coco = {2, 3, 37, 80, 23}, small = {2, 3, 21, 5, 9};
 
-// CPU tasks are 16384 logits, tiles 240; a GPU's packs have up to eight, its rows 32 lanes.
+// CPU tasks are 16384 logits, tiles 240; a GPU's packs have up to 16, its rows 32 lanes.
 // clang-format off
 const std::vector<ClassCase> kCases = {
     // name, mode, logits, index, labels, {sets, images, queries, classes, targets}, reduction, quality, weight, normalizer, values, alpha, gamma, no_object_weight
@@ -36,6 +36,11 @@ const std::vector<ClassCase> kCases = {
     {"queries are neighbours, mean", varifocal, {f16, planes}, i64, i64, {2, 2, 259, 5, 40}, mean, of_queries(f32), f32, no, plain},
     {"sets do not begin with packs", focal, {f32, odd_gaps}, i64, i64, {3, 1, 6, 8, 4}, mean, no, no, no, plain},
     {"one logit", focal, {f32, one_coordinate}, i64, i64, small, none, no, f32, no, plain},
+    // --- a GPU's packs: of two rows, and one in each set
+    {"packs of two rows, bce", bce, {f32}, i64, i64, {3, 2, 40, 81, 23}, sum, of_queries(f32), no, no, kinks},
+    {"packs of two rows, varifocal", varifocal, {bf16}, i32, i32, {3, 1, 32, 17, 9}, mean, of_queries(f32), no, no, plain},
+    {"a pack of special values, f32", bce, {f32}, i64, i64, {60, 1, 1, 8, 9}, sum, no, no, no, special},
+    {"a pack of special values, f16", bce, {f16}, i64, i64, {60, 1, 1, 16, 9}, mean, no, no, no, special},
     // --- sizes
     {"two tiles of classes", focal, {f32}, i64, i64, {1, 2, 9, 365, 20}, none, no, f32, no, plain},
     {"two tiles of classes, softmax", softmax, {f32}, i64, i64, {1, 2, 9, 365, 20}, none, no, no, no, plain},

@@ -24,7 +24,7 @@ struct CaseLogits {
 };
 
 /// These cases with all kinds of indices, for target_index and, since they are rows and classes,
-/// too, for labels: nine rows, five classes. Of those whose losses are divided, and that are not.
+/// too, for labels: nine rows, nine classes. Of those whose losses are divided, and that are not.
 template <class Case>
 std::vector<Case> with_indices(const std::vector<Case>& table,
                                const std::vector<const char*>& names) {
@@ -33,9 +33,9 @@ std::vector<Case> with_indices(const std::vector<Case>& table,
                              {-kTwo32, 1, -kTwo32 - 2, 0, -2, kTwo32 - 1}};
   std::vector<Case> list;
   for (const char* name : names) {
-    add_changed(list, table, {name}, {2, 3, 21, 5, 9}, ends32);
+    add_changed(list, table, {name}, {2, 3, 24, 9, 9}, ends32);
     if (list.back().index == DType::kI64) {
-      add_changed(list, table, {name}, {2, 3, 21, 5, 9}, ends64);
+      add_changed(list, table, {name}, {2, 3, 24, 9, 9}, ends64);
     }
   }
   for (std::size_t i = 0; i < list.size(); i += 2) list[i].reduction = Reduction::kMean;

@@ -53,8 +53,10 @@ TEST_CASE("functions are within their bounds, and right at their ends") {
        {{1.0f, 0.0f}, {0.0f, -kInfinity}, {-0.0f, -kInfinity}, {kInfinity, kInfinity}, {kNan, kNan}}},
       {"log1p_of_fraction", [](float x) { return log1p_of_fraction(x); }, std::log1p, 4, {{0x1p-126f, 1.0f}}, {{0.0f, 0.0f}, {kNan, kNan}}},
       {"log1p", [](float x) { return log1p(x); }, std::log1p, 4, {{0x1p-126f, kLargest}}, {{0.0f, 0.0f}, {kInfinity, kInfinity}, {kNan, kNan}}},
+      {"log1p_in_range", [](float x) { return log1p_in_range(x); }, std::log1p, 4, {{0x1p-126f, 0x1p100f}}, {{0.0f, 0.0f}, {kNan, kNan}}},
       {"expm1", [](float x) { return expm1(x); }, std::expm1, 4, {{-0x1p-126f, -1e9f}}, {{0.0f, 0.0f}, {-0.0f, 0.0f}, {-kInfinity, -1.0f}, {kNan, kNan}}},
       {"sqrt", [](float x) { return sqrt(x); }, std::sqrt, 2, {{kSmallest, kLargest}}, {{0.0f, 0.0f}, {kInfinity, kInfinity}, {kNan, kNan}}},
+      {"reciprocal_sqrt", [](float x) { return reciprocal_sqrt(x); }, [](double x) { return 1 / std::sqrt(x); }, 4, {{1.0f, 1e36f}}, {{kNan, kNan}}},
       {"sin", [](float x) { return sin_cos(x).sin; }, std::sin, 2, {{0x1p-100f, 0.785f}, {-0x1p-100f, -0.785f}}, {}},
       {"cos", [](float x) { return sin_cos(x).cos; }, std::cos, 2, {{0x1p-100f, 0.785f}, {-0x1p-100f, -0.785f}}, {}},
   };
@@ -69,23 +71,26 @@ TEST_CASE("functions are within their bounds, and right at their ends") {
   }
 }
 
-/// The largest errors, of 1, in unit roundoffs, over angles on both sides of 0.
+/// The largest errors, of 1, in unit roundoffs, over angles on both sides of 0; of a line's
+/// direction, too, either way.
 template <class T>
 double largest_turn_error(double most, double unit) {
   double largest = 0;
   for (int i = -300000; i <= 300000; ++i) {
     const T angle = static_cast<T>(most * (i / 300000.0));
-    const SinCos<T> got = sin_cos(angle);
+    const SinCos<T> turn = sin_cos(angle), line = line_direction(angle);
     const auto exact = static_cast<long double>(angle);
-    const long double errors[] = {got.sin - std::sin(exact), got.cos - std::cos(exact)};
-    for (const long double error : errors) {
+    const long double sin = std::sin(exact), cos = std::cos(exact);
+    const long double way = line.sin * sin + line.cos * cos < 0 ? -1 : 1;
+    for (const long double error :
+         {turn.sin - sin, turn.cos - cos, way * line.sin - sin, way * line.cos - cos}) {
       largest = std::fmax(largest, static_cast<double>(std::fabs(error)) / unit);
     }
   }
   return largest;
 }
 
-TEST_CASE("sin_cos is within 2 unit roundoffs of 1, of double within 4") {
+TEST_CASE("sines and cosines are within 2 unit roundoffs of 1, of double within 4") {
   REQUIRE(largest_turn_error<float>(7, 0x1p-24) <= 2);
   REQUIRE(largest_turn_error<float>(1e4, 0x1p-24) <= 2);
   REQUIRE(largest_turn_error<double>(7, 0x1p-53) <= 4);
@@ -93,23 +98,24 @@ TEST_CASE("sin_cos is within 2 unit roundoffs of 1, of double within 4") {
 }
 
 template <class T>
-void check_turns() {
-  REQUIRE(sin_cos(T(0)).sin == 0);
-  REQUIRE(sin_cos(T(0)).cos == 1);
+void check_turns(SinCos<T> (*turn)(T)) {
+  REQUIRE(turn(T(0)).sin == 0);
+  REQUIRE(turn(T(0)).cos == 1);
   for (const T none : {T(kNan), T(kInfinity), T(-kInfinity)}) {
-    REQUIRE(std::isnan(sin_cos(none).sin));
-    REQUIRE(std::isnan(sin_cos(none).cos));
+    REQUIRE(std::isnan(turn(none).sin));
+    REQUIRE(std::isnan(turn(none).cos));
   }
   for (const double angle : {1e5, 1e7, -1e9, 1e15, 3e38}) {
-    const SinCos<T> got = sin_cos(static_cast<T>(angle));
+    const SinCos<T> got = turn(static_cast<T>(angle));
     REQUIRE(std::fabs(got.sin) <= T(1));
     REQUIRE(std::fabs(got.cos) <= T(1));
   }
 }
 
-TEST_CASE("sin_cos of special angles") {
-  check_turns<float>();
-  check_turns<double>();
+TEST_CASE("sines and cosines of special angles") {
+  check_turns<float>([](float angle) { return sin_cos(angle); });
+  check_turns<float>([](float angle) { return line_direction(angle); });
+  check_turns<double>([](double angle) { return sin_cos(angle); });
 }
 
 TEST_CASE("atan2 is within 8 unit roundoffs in every direction") {

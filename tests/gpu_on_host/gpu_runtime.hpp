@@ -90,6 +90,14 @@ T shuffle_down(T value, int lanes) {
 
 inline unsigned least_of_lanes(unsigned value) { return least_of_lanes(value, 32); }
 
+inline unsigned lanes_where(bool condition) {
+  unsigned lanes = condition ? 1u << threadIdx.x % 32 : 0;
+  for (int i = 16; i > 0; i /= 2) lanes |= shuffle_down(lanes, i);
+  return least_of_lanes(threadIdx.x % 32 == 0 ? lanes : ~0u);
+}
+
+inline unsigned first_lane(unsigned lanes) { return static_cast<unsigned>(__builtin_ctz(lanes)); }
+
 inline void sync_lanes() { least_of_lanes(0); }
 
 inline unsigned long long add_acquire_release(unsigned long long* address,

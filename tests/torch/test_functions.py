@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions and modules named after their loss, numbers for tensors, torchvision's names."""
 
-import ast
 import copy
 import inspect
 import pickle
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from typing import Any, get_type_hints
 
 import boxloss.torch
 import numpy
@@ -26,7 +24,8 @@ from boxloss.torch import (
     rotated_box_loss,
 )
 from boxloss.torch.compat import MMDetLoss
-from boxloss.torch.losses import NamedLoss
+from boxloss.torch.losses import BoxLossOptions
+from boxloss.torch.rotated_box_loss import RotatedBoxLossOptions
 from problems import LOSSES, PARAMETERS, REDUCTIONS, ROTATED_LOSSES, boxes, problem, with_overlaps
 from torch import Tensor
 
@@ -101,7 +100,6 @@ def test_these_are_the_options_that_a_module_fixes(make: Any) -> None:
     ("make", "function", "names"),
     [
         (BoxLoss, box_losses, [*SIGNATURES[BoxLoss]]),
-        (BoxLoss, partial(NamedLoss.__call__, None), WITHOUT_LOSS[BoxLoss]),
         *((BoxLoss, function_of(loss), WITHOUT_LOSS[BoxLoss]) for loss in NAMED),
         *((make, make, ["loss", *FIXED[make], "parameters"]) for make in FUNCTIONS),
         *((BoxLoss, module_of(loss), FIXED[BoxLoss]) for loss in MODULES),
@@ -118,23 +116,13 @@ def test_signatures_are_the_functions(make: Any, function: Any, names: list[str]
         assert ours[name].annotation == wanted[name].annotation, name
 
 
-@pytest.mark.parametrize(("module", "function"), FUNCTIONS.items())
-def test_editors_and_type_checkers_see_what_a_call_of_a_module_takes(
-    module: type, function: Callable[..., Tensor]
-) -> None:
-    """Nobody else does, so that it is in the source alone."""
-    parameters, wanted = (
-        {
-            each.arg: ast.unparse(each.annotation)
-            for each in (*node.args.args, *node.args.kwonlyargs)
-            if each.annotation
-        }
-        for source, name in ((module, "__call__"), (function, function.__name__))
-        for node in ast.walk(ast.parse(inspect.getsource(source)))
-        if isinstance(node, ast.FunctionDef) and node.name == name
-    )
-    names = [each for each in inspect.signature(function).parameters if each in wanted]
-    assert parameters == {name: wanted[name] for name in names if name != "loss"}
+@pytest.mark.parametrize(
+    ("options", "make"), [(BoxLossOptions, BoxLoss), (RotatedBoxLossOptions, RotatedBoxLoss)]
+)
+def test_editors_and_type_checkers_see_what_a_call_takes(options: type, make: type) -> None:
+    parameters = SIGNATURES[make].items()
+    wanted = {name: each.annotation for name, each in parameters if each.kind is each.KEYWORD_ONLY}
+    assert {"weight": wanted["weight"], **get_type_hints(options)} == wanted
 
 
 def test_options_are_told_by_name(device: torch.device) -> None:

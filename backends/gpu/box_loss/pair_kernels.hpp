@@ -10,14 +10,9 @@
 
 /// The loops over pairs, for any formula, pairing and dtypes, of two kinds. Flat, for contiguous
 /// boxes and pairings that do not depend on images: a thread takes neighbouring boxes. Strided, for
-/// everything else but pairs by index: a group of lanes takes part of one image's slots.
+/// everything else but pairs by index and contiguous rotated boxes: a group of lanes takes part of
+/// one image's slots.
 namespace boxloss::BOXLOSS_GPU {
-
-/// The largest number of forward's blocks on a processor. Given it, CUDA's compiler uses all
-/// registers that are left, and all loads are in flight together; otherwise it saves registers and
-/// loads one by one. Double needs more.
-template <class C>
-constexpr int kMinBlocks = sizeof(C) == sizeof(float) ? kFloatBlocks : 1;
 
 /// The end of every forward kernel.
 template <class F, class C, int kSums>

@@ -6,6 +6,7 @@
 
 #include "box_loss/indexed_kernels.hpp"
 #include "box_loss/pair_kernels.hpp"
+#include "box_loss/rotated_kernels.hpp"
 #include "box_loss/workspace.hpp"
 #include "dispatch/box_loss.hpp"
 #include "operations.hpp"
@@ -16,9 +17,10 @@ namespace boxloss::BOXLOSS_GPU {
 /// Blocks of a forward launch, whose partial sums the last one adds.
 constexpr std::int64_t kBlocksPerProcessor = 4;
 
-inline unsigned forward_blocks(std::int64_t wanted, int device) {
+inline unsigned forward_blocks(std::int64_t wanted, int device,
+                               std::int64_t per_processor = kBlocksPerProcessor) {
   const std::int64_t most =
-      std::min<std::int64_t>(kBlocksPerProcessor * processor_count(device), kMaxBlocks);
+      std::min<std::int64_t>(per_processor * processor_count(device), kMaxBlocks);
   return static_cast<unsigned>(std::min(wanted, most));
 }
 
@@ -47,6 +49,24 @@ Reducer<C> make_reducer(const PairProblem& p, const LossOutputs& outputs,
   return reducer;
 }
 
+/// Whether each formula has kernels of its own: of rotated boxes, which are not many.
+template <class Problem, class P, class T>
+constexpr bool kOwnForEach = std::is_same_v<Problem, RotatedLossProblem> &&
+                             std::is_same_v<P, float> && std::is_same_v<T, float>;
+
+/// Calls run(formula), where the formula is one if it has such kernels, otherwise selected at run
+/// time.
+template <class P, class T, class Problem, class Run>
+void with_strided_formula(const Problem& p, const Run& run) {
+  if constexpr (kOwnForEach<Problem, P, T>) {
+    with_formula(p.loss, [&](auto formula) {
+      run(RotatedFormula<OneFormula<decltype(formula)>>{{}, p.angle_unit});
+    });
+  } else {
+    run(any_formula(p));
+  }
+}
+
 template <class P, class T, class C, class Problem, class Pairing>
 void launch_forward(const Problem& p, const Pairing& pairing, const LossOutputs& outputs,
                     const Execution& execution) {
@@ -66,10 +86,21 @@ void launch_forward(const Problem& p, const Pairing& pairing, const LossOutputs&
       });
     }
   }
-  const unsigned blocks = forward_blocks(strided_blocks(p), execution.device_index);
-  launch(forward_strided<decltype(any_formula(p)), P, T, C, Pairing>, "forward_strided", blocks,
-         kThreads, stream, forward_args<C>(any_formula(p), p, outputs), strided_pair<P, T>(p),
-         pairing, reducer);
+  with_strided_formula<P, T>(p, [&](auto formula) {
+    using F = decltype(formula);
+    const auto args = forward_args<C>(formula, p, outputs);
+    if constexpr (kOwnForEach<Problem, P, T>) {
+      if (are_rows(p, outputs)) {
+        const unsigned blocks =
+            forward_blocks(ceil_div(p.pred.slots, kThreads), execution.device_index, kRowBlocks);
+        return launch(forward_rows<F, C>, "forward_rows", blocks, kThreads, stream, args,
+                      rotated_rows<C>(p), reducer);
+      }
+    }
+    const unsigned blocks = forward_blocks(strided_blocks(p), execution.device_index);
+    launch(forward_strided<F, P, T, C, Pairing>, "forward_strided", blocks, kThreads, stream, args,
+           strided_pair<P, T>(p), pairing, reducer);
+  });
 }
 
 /// Pairs that one block takes before a set gets another. It is more than one for each thread, since
@@ -108,9 +139,21 @@ void launch_backward(const Problem& p, const Pairing& pairing, const GradOutputs
       });
     }
   }
-  const unsigned blocks = backward_blocks(strided_blocks(p));
-  launch(backward_strided<decltype(any_formula(p)), P, T, C, Pairing>, "backward_strided", blocks,
-         kThreads, stream, args(any_formula(p)), strided_pair<P, T>(p), pairing);
+  with_strided_formula<P, T>(p, [&](auto formula) {
+    using F = decltype(formula);
+    if constexpr (kOwnForEach<Problem, P, T>) {
+      if (are_rows(p, grads, gradients)) {
+        const unsigned blocks = backward_blocks(ceil_div(p.pred.slots, kThreads));
+        const auto kernel =
+            gradients.target == nullptr ? backward_rows<F, C, false> : backward_rows<F, C, true>;
+        return launch(kernel, "backward_rows", blocks, kThreads, stream, args(formula),
+                      rotated_rows<C>(p));
+      }
+    }
+    const unsigned blocks = backward_blocks(strided_blocks(p));
+    launch(backward_strided<F, P, T, C, Pairing>, "backward_strided", blocks, kThreads, stream,
+           args(formula), strided_pair<P, T>(p), pairing);
+  });
 }
 
 template <class P, class T, class C, class Problem>

@@ -10,13 +10,10 @@ from mmengine.registry import MODELS, TASK_UTILS, Registry
 from .torch.compat.mmdet import CIoULoss, DIoULoss, GIoULoss, IoULoss, MMDetLoss, SIoULoss
 from .torch.compat.mmdet_assigners import HungarianAssigner, MaxIoUAssigner
 
-_LOSSES = CIoULoss, DIoULoss, GIoULoss, IoULoss, MMDetLoss, SIoULoss
-_ASSIGNERS = HungarianAssigner, MaxIoUAssigner
-
 _of_losses = Registry("model", parent=MODELS, scope="boxloss")
-for _loss in _LOSSES:
+for _loss in (CIoULoss, DIoULoss, GIoULoss, IoULoss, MMDetLoss, SIoULoss):
     _of_losses.register_module(module=_loss)
 
 _of_assigners = Registry("task util", parent=TASK_UTILS, scope="boxloss")
-for _assigner in _ASSIGNERS:
+for _assigner in (HungarianAssigner, MaxIoUAssigner):
     _of_assigners.register_module(module=_assigner)

@@ -17,7 +17,9 @@ namespace boxloss {
 
 /// The formula that is selected at run time.
 inline AnyFormula any_formula(const LossProblem& p) { return {p.loss}; }
-inline AnyRotatedFormula any_formula(const RotatedLossProblem& p) { return {p.loss, p.angle_unit}; }
+inline AnyRotatedFormula any_formula(const RotatedLossProblem& p) {
+  return {{p.loss}, p.angle_unit};
+}
 
 /// Inputs of both passes, for formula F and compute type C.
 template <class F, class C>

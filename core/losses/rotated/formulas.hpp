@@ -19,6 +19,9 @@
 namespace boxloss {
 
 /// Calls `use` with the formula of a loss. The loss is set: core has refused others.
+#if defined(__CUDACC__)
+#pragma nv_exec_check_disable  // `use` may be a function of the host
+#endif
 template <class Use>
 BOXLOSS_HOST_DEVICE auto with_formula(RotatedLoss loss, const Use& use) {
   switch (loss) {
@@ -31,15 +34,35 @@ BOXLOSS_HOST_DEVICE auto with_formula(RotatedLoss loss, const Use& use) {
   __builtin_unreachable();
 }
 
-/// A formula that is selected at run time, of boxes whose angles are in the given unit.
-struct AnyRotatedFormula {
+/// A formula that is chosen before: loops have it alone.
+template <class Formula>
+struct OneFormula {
+  template <class Use>
+  BOXLOSS_HOST_DEVICE auto with(const Use& use) const {
+    return use(Formula());
+  }
+};
+
+/// One that is selected at run time.
+struct SelectedFormula {
   RotatedLoss which;
+
+  template <class Use>
+  BOXLOSS_HOST_DEVICE auto with(const Use& use) const {
+    return with_formula(static_cast<RotatedLoss>(optimization_barrier(static_cast<int>(which))),
+                        use);
+  }
+};
+
+/// A formula of boxes whose angles are in the given unit.
+template <class Choice>
+struct RotatedFormula : Choice {
   AngleUnit unit;
 
   template <class T>
   BOXLOSS_DEVICE_INLINE T loss(const RotatedBox<T>& p, const RotatedBox<T>& t,
                                const Constants<T>& c) const {
-    return with_formula(loss_here(), [&](auto formula) {
+    return this->with([&](auto formula) {
       return formula.loss(in_radians(p, unit_here()), in_radians(t, unit_here()), c);
     });
   }
@@ -48,7 +71,7 @@ struct AnyRotatedFormula {
   BOXLOSS_DEVICE_INLINE RotatedPairGradient<T> derivatives(const RotatedBox<T>& p,
                                                            const RotatedBox<T>& t,
                                                            const Constants<T>& c) const {
-    RotatedPairGradient<T> d = with_formula(loss_here(), [&](auto formula) {
+    RotatedPairGradient<T> d = this->with([&](auto formula) {
       return formula.derivatives(in_radians(p, unit_here()), in_radians(t, unit_here()), c);
     });
     d.pred = from_radians_gradient(d.pred, unit_here());
@@ -64,16 +87,17 @@ struct AnyRotatedFormula {
   }
 
  private:
-  BOXLOSS_HOST_DEVICE RotatedLoss loss_here() const {
-    return static_cast<RotatedLoss>(optimization_barrier(static_cast<int>(which)));
-  }
   BOXLOSS_HOST_DEVICE AngleUnit unit_here() const {
     return static_cast<AngleUnit>(optimization_barrier(static_cast<int>(unit)));
   }
 };
 
+using AnyRotatedFormula = RotatedFormula<SelectedFormula>;
+
 template <class F>
-constexpr bool kIsRotated = std::is_same_v<F, AnyRotatedFormula>;
+constexpr bool kIsRotated = false;
+template <class Choice>
+constexpr bool kIsRotated<RotatedFormula<Choice>> = true;
 
 /// The boxes that a formula is of.
 template <class F, class T>

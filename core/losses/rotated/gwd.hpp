@@ -38,15 +38,15 @@ struct Gwd {
     // R's by S and by wH + hW.
     const T along = T(1) + k.cos_part * cos, across = k.sin_part * sin;
     const auto by_side = [&](const T& less, const T& of_square, const T& side, const T& facing,
-                             const T& other, const T& per_side) {
+                             const T& other) {
       const T turned = of_square * side + T(0.5) * (by_sum * (along * facing + across * other));
-      return by * (T(0.5) * less + turned) + by_scale * per_side;
+      return (by * (T(0.5) * less + turned)) * side + by_scale;
     };
     PlacedDerivatives<T> d;
-    d.own_w = by_side(g.w_less, of_pred, g.p_w, g.t_w, g.t_h, g.per_p_w);
-    d.own_h = by_side(g.h_less, -of_pred, g.p_h, g.t_h, g.t_w, g.per_p_h);
-    d.other_w = by_side(-g.w_less, of_target, g.t_w, g.p_w, g.p_h, g.per_t_w);
-    d.other_h = by_side(-g.h_less, -of_target, g.t_h, g.p_h, g.p_w, g.per_t_h);
+    d.own_w = by_side(g.w_less, of_pred, g.p_w, g.t_w, g.t_h);
+    d.own_h = by_side(g.h_less, -of_pred, g.p_h, g.t_h, g.t_w);
+    d.other_w = by_side(-g.w_less, of_target, g.t_w, g.p_w, g.p_h);
+    d.other_h = by_side(-g.h_less, -of_target, g.t_h, g.p_h, g.p_w);
     d.x = T(2) * (by * g.at.x);
     d.y = T(2) * (by * g.at.y);
     const T root_by_angle = k.sin_part * (cos * k.across) - k.cos_part * (sin * k.along);

@@ -29,12 +29,12 @@ struct Kfiou {
     Gaussians<T> g = gaussians(p, t, T(4) * c.own[0]);
     Shapes<T> s = shapes(g);
     const T q = ratio(g, s), per = reciprocal(q - T(1)), by_log = (q * per) * per;
-    const T areas = T(0.125) * (s.areas.psi * reciprocal(T(1) + T(0.25) * s.areas.chi));
+    const T areas = T(0.125) * (slope(s, s.areas) * reciprocal_of_normal(areas_part(s)));
     PlacedDerivatives<T> d = T(0.5) * log_derivatives(g, s);
-    d.own_w = d.own_w + areas * g.per_p_w;
-    d.own_h = d.own_h + areas * g.per_p_h;
-    d.other_w = d.other_w - areas * g.per_t_w;
-    d.other_h = d.other_h - areas * g.per_t_h;
+    d.own_w = d.own_w + areas;
+    d.own_h = d.own_h + areas;
+    d.other_w = d.other_w - areas;
+    d.other_h = d.other_h - areas;
     return to_gradient(p, g, T(1) - per, by_log * d);
   }
 
@@ -44,7 +44,12 @@ struct Kfiou {
   template <class T>
   static BOXLOSS_HOST_DEVICE T ratio(const Gaussians<T>& g, const Shapes<T>& s) {
     const T none = T(0) * (g.at.x + g.at.y);
-    return T(4) * (sqrt(T(1) + s.k) * sqrt(T(1) + T(0.25) * s.areas.chi)) + none;
+    return T(4) * (sqrt(T(1) + s.k) * sqrt(areas_part(s))) + none;
+  }
+
+  template <class T>
+  static BOXLOSS_HOST_DEVICE T areas_part(const Shapes<T>& s) {
+    return T(1) + T(0.25) * (s.areas.difference * (s.areas.difference * s.per_product));
   }
 };
 

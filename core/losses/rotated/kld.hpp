@@ -34,14 +34,13 @@ struct Kld {
     const T w_excess = k.w_part * (k.w_part + T(2)), h_excess = k.h_part * (k.h_part + T(2));
     // Each `by` times a small factor first: the divergence of far boxes is near the largest number.
     const T of_pred = by * (sin * sin * k.of_target), of_target = by * (sin * sin * k.of_pred);
-    const T per_p_area = g.per_p_w * g.per_p_h;
     PlacedDerivatives<T> d;
-    d.own_w = g.per_p_w * (of_pred * (g.p_h * g.per_p_w) - by * (w_excess + T(4) * (k.x * k.x)));
-    d.own_h = -(g.per_p_h * (of_pred * (g.p_w * g.per_p_h) + by * (h_excess + T(4) * (k.y * k.y))));
-    d.other_w = g.per_t_w * (by * w_excess) + of_target * (g.t_w * per_p_area);
-    d.other_h = g.per_t_h * (by * h_excess) - of_target * (g.t_h * per_p_area);
-    d.x = T(4) * ((by * k.x) * g.per_p_w);
-    d.y = T(4) * ((by * k.y) * g.per_p_h);
+    d.own_w = of_pred * (g.p_h * k.per_p_w) - by * (w_excess + T(4) * (k.x * k.x));
+    d.own_h = -(of_pred * (g.p_w * k.per_p_h) + by * (h_excess + T(4) * (k.y * k.y)));
+    d.other_w = by * w_excess + of_target * (g.t_ww * k.per_p_area);
+    d.other_h = by * h_excess - of_target * (g.t_hh * k.per_p_area);
+    d.x = T(4) * ((by * k.x) * k.per_p_w);
+    d.y = T(4) * ((by * k.y) * k.per_p_h);
     d.angle = (by * (sin * cos * k.of_target)) * k.of_pred;
     return to_gradient(p, g, loss.value, d);
   }
@@ -50,6 +49,7 @@ struct Kld {
   template <class T>
   struct Divergence {
     T value;
+    T per_p_w, per_p_h, per_p_area;
     T x, y;                ///< the target's centre in pred's sides
     T w_part, h_part;      ///< W / w - 1, H / h - 1
     T of_pred, of_target;  ///< the differences of squares, over pred's area
@@ -57,15 +57,18 @@ struct Kld {
 
   template <class T>
   static BOXLOSS_HOST_DEVICE Divergence<T> divergence(const Gaussians<T>& g) {
-    const T sin = g.turn.sin, per_p_area = g.per_p_w * g.per_p_h;
+    const T sin = g.turn.sin;
     Divergence<T> k;
-    k.x = g.at.x * g.per_p_w;
-    k.y = g.at.y * g.per_p_h;
-    k.w_part = -(g.w_less * g.per_p_w);
-    k.h_part = -(g.h_less * g.per_p_h);
-    k.of_pred = ((g.p_w - g.p_h) * (g.p_w + g.p_h)) * per_p_area;
-    k.of_target = ((g.t_w - g.t_h) * (g.t_w + g.t_h)) * per_p_area;
-    const T sizes = side(k.w_part, g.t_w * g.per_p_w) + side(k.h_part, g.t_h * g.per_p_h);
+    k.per_p_w = reciprocal_of_normal(g.p_w);
+    k.per_p_h = reciprocal_of_normal(g.p_h);
+    k.per_p_area = k.per_p_w * k.per_p_h;
+    k.x = g.at.x * k.per_p_w;
+    k.y = g.at.y * k.per_p_h;
+    k.w_part = -(g.w_less * k.per_p_w);
+    k.h_part = -(g.h_less * k.per_p_h);
+    k.of_pred = ((g.p_w - g.p_h) * (g.p_w + g.p_h)) * k.per_p_area;
+    k.of_target = ((g.t_w - g.t_h) * (g.t_w + g.t_h)) * k.per_p_area;
+    const T sizes = side(k.w_part, g.t_w * k.per_p_w) + side(k.h_part, g.t_h * k.per_p_h);
     const T turned = T(0.5) * ((sin * sin * k.of_target) * k.of_pred);
     k.value = T(2) * (k.x * k.x + k.y * k.y) + (sizes + turned);
     return k;

@@ -16,13 +16,20 @@ struct Placement {
   SinCos<T> turn, own;
 };
 
-/// Centres and angles are subtracted first, so that their common part costs no digits.
+/// With the own box' direction, and how the other is turned. Centres are subtracted first, so that
+/// their common part costs no digits.
+template <class T>
+BOXLOSS_HOST_DEVICE Placement<T> place(const RotatedBox<T>& own, const RotatedBox<T>& other,
+                                       const SinCos<T>& direction, const SinCos<T>& turn) {
+  const T x = other.cx - own.cx, y = other.cy - own.cy;
+  return {direction.cos * x + direction.sin * y, direction.cos * y - direction.sin * x, turn,
+          direction};
+}
+
+/// Angles are subtracted first, too.
 template <class T>
 BOXLOSS_HOST_DEVICE Placement<T> place(const RotatedBox<T>& own, const RotatedBox<T>& other) {
-  const T x = other.cx - own.cx, y = other.cy - own.cy;
-  const SinCos<T> turn = sin_cos(own.angle);
-  return {turn.cos * x + turn.sin * y, turn.cos * y - turn.sin * x,
-          sin_cos(other.angle - own.angle), turn};
+  return place(own, other, sin_cos(own.angle), sin_cos(other.angle - own.angle));
 }
 
 /// Derivatives by the sides, and by where the other box lies in the own one's frame.

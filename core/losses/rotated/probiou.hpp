@@ -20,7 +20,7 @@ struct Probiou {
   static BOXLOSS_HOST_DEVICE T loss(const RotatedBox<T>& p, const RotatedBox<T>& t,
                                     const Constants<T>& c) {
     Gaussians<T> g = gaussians(p, t, T(12) * c.own[0]);
-    return root(-expm1(-distance(centres(g), shapes(g)))).value;
+    return root(overlap(centres(g).m, shapes(g)).missing).value;
   }
 
   template <class T>
@@ -30,11 +30,11 @@ struct Probiou {
     Gaussians<T> g = gaussians(p, t, T(12) * c.own[0]);
     Shapes<T> s = shapes(g);
     Centres<T> m = centres(g);
-    const T d = distance(m, s);
-    const Root<T> loss = root(-expm1(-d));
-    const T by_d = exp(-d) * loss.slope;
-    // Far boxes, where exp(-d) is next to 0: their m may have no finite derivative.
-    const auto is_far = d > T(87);
+    const Overlap<T> o = overlap(m.m, s);
+    const Root<T> loss = root(o.missing);
+    const T by_d = o.value * loss.slope;
+    // Far boxes, where exp(-m) is next to 0: their m may have no finite derivative.
+    const auto is_far = m.m > T(87);
     m.along_x = select(is_far, T(0), m.along_x);
     m.along_y = select(is_far, T(0), m.along_y);
     return to_gradient(
@@ -43,6 +43,21 @@ struct Probiou {
   }
 
  private:
+  /// exp(-D), and 1 - exp(-D).
+  template <class T>
+  struct Overlap {
+    T value, missing;
+  };
+
+  /// Both parts of what is missing are 0 or more: 1 - exp(-m), and exp(-m) times 1 - 1 / sqrt(a),
+  /// which is k / (a + sqrt(a)), for a = 1 + k.
+  template <class T>
+  static BOXLOSS_HOST_DEVICE Overlap<T> overlap(const T& m, const Shapes<T>& s) {
+    const T a = T(1) + s.k, per_root = reciprocal_sqrt(a);
+    const T near = exp(-m);
+    return {near * per_root, near * (s.k * reciprocal_of_normal(a * per_root + a)) - expm1(-m)};
+  }
+
   /// m, and (along_x, along_y) = (P + T)^-1 d, in sides' squares.
   template <class T>
   struct Centres {
@@ -54,20 +69,14 @@ struct Probiou {
   template <class T>
   static BOXLOSS_HOST_DEVICE Centres<T> centres(const Gaussians<T>& g) {
     const T x = g.at.x, y = g.at.y, cos = g.turn.cos, sin = g.turn.sin;
-    const T t_wc = g.t_w * cos, t_ws = g.t_w * sin, t_hc = g.t_h * cos, t_hs = g.t_h * sin;
-    const T p_ww = g.p_w * g.p_w, t_area = g.t_w * g.t_h;
-    const T per_xx = reciprocal(p_ww + (t_wc * t_wc + t_hs * t_hs));
-    const T xy = (g.t_w - g.t_h) * (g.t_w + g.t_h) * (sin * cos);
-    const T rest = (g.p_h * g.p_h + t_area * (t_area * per_xx)) +
-                   (p_ww * per_xx) * (t_ws * t_ws + t_hc * t_hc);
+    const T cos_cos = cos * cos, sin_sin = sin * sin;
+    const T per_xx = reciprocal_of_normal(g.t_ww * cos_cos + (g.t_hh * sin_sin + g.p_ww));
+    const T xy = (g.t_ww - g.t_hh) * (sin * cos);
+    const T rest = (g.t_ww * per_xx) * g.t_hh +
+                   ((g.p_ww * per_xx) * (g.t_ww * sin_sin + g.t_hh * cos_cos) + g.p_hh);
     const T off = y - (xy * per_xx) * x;
-    const T along_y = off * reciprocal(rest);
+    const T along_y = off * reciprocal_of_normal(rest);
     return {T(3) * (x * (x * per_xx) + off * along_y), (x - xy * along_y) * per_xx, along_y};
-  }
-
-  template <class T>
-  static BOXLOSS_HOST_DEVICE T distance(const Centres<T>& m, const Shapes<T>& s) {
-    return m.m + T(0.5) * log1p(s.k);
   }
 
   /// The derivative of d' M^-1 d by M is -(M^-1 d) (M^-1 d)'.
@@ -77,17 +86,17 @@ struct Probiou {
     const T cos = g.turn.cos, sin = g.turn.sin;
     const T along_u = cos * m.along_x + sin * m.along_y,
             along_v = cos * m.along_y - sin * m.along_x;
-    const auto by_side = [](const T& side, const T& along) {
-      return T(-6) * ((side * along) * along);
+    const auto by_side = [](const T& square, const T& along) {
+      return T(-6) * ((square * along) * along);
     };
     PlacedDerivatives<T> d;
-    d.own_w = by_side(g.p_w, m.along_x);
-    d.own_h = by_side(g.p_h, m.along_y);
-    d.other_w = by_side(g.t_w, along_u);
-    d.other_h = by_side(g.t_h, along_v);
+    d.own_w = by_side(g.p_ww, m.along_x);
+    d.own_h = by_side(g.p_hh, m.along_y);
+    d.other_w = by_side(g.t_ww, along_u);
+    d.other_h = by_side(g.t_hh, along_v);
     d.x = T(6) * m.along_x;
     d.y = T(6) * m.along_y;
-    d.angle = T(-6) * (((g.t_w - g.t_h) * along_u) * ((g.t_w + g.t_h) * along_v));
+    d.angle = T(-6) * (((g.t_ww - g.t_hh) * along_u) * along_v);
     return d;
   }
 };

@@ -29,7 +29,7 @@ def class_loss(
     reduction: Reduction = "mean",
     normalizer: ArrayLike | None = None,
 ) -> Array:
-    """`boxloss.torch.class_loss` for JAX, by the rules of docs/jax.md. See docs/class-losses.md.
+    """`boxloss.torch.class_loss` for JAX. See docs/jax.md and docs/class-losses.md.
 
     vmap of logits for the same labels, quality and weight is one call, as of more layers.
     """

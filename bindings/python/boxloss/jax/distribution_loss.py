@@ -29,8 +29,5 @@ def distribution_loss(
     reduction: Reduction = "mean",
     normalizer: ArrayLike | None = None,
 ) -> Array:
-    """`boxloss.torch.distribution_loss` for JAX, by the rules of docs/jax.md.
-
-    See docs/class-losses.md.
-    """
+    """`boxloss.torch.distribution_loss` for JAX. See docs/jax.md and docs/class-losses.md."""
     return losses_of(_DISTRIBUTION_LOSS, distribution_loss, locals())[0]

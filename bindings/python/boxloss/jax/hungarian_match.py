@@ -24,7 +24,7 @@ class MatchResult(NamedTuple):
 
 
 def hungarian_match(cost: ArrayLike, offsets: ArrayLike, *, groups: int = 1) -> MatchResult:
-    """`boxloss.torch.hungarian_match` for JAX, by the rules of docs/jax.md. See docs/matcher.md.
+    """`boxloss.torch.hungarian_match` for JAX. See docs/jax.md and docs/matcher.md.
 
     It is solved on the cost's device, by a custom call like the losses: no callback. vmap of costs
     for the same offsets is one call, as of more layers.

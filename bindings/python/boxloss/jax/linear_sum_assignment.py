@@ -28,10 +28,10 @@ def linear_sum_assignment(
     maximize: bool = False,
     cost_limit: float | None = None,
 ) -> Assignment:
-    """`boxloss.torch.linear_sum_assignment` for JAX, by the rules of docs/jax.md.
+    """`boxloss.torch.linear_sum_assignment` for JAX. See docs/jax.md and docs/assignment.md.
 
-    See docs/assignment.md. It is solved on the cost's device, by a custom call like the losses: no
-    callback. vmap of costs, of lengths or of both is one call, as of more matrices.
+    It is solved on the cost's device, by a custom call like the losses: no callback. vmap of costs,
+    of lengths or of both is one call, as of more matrices.
     """
     return match("linear_sum_assignment", Assignment, linear_sum_assignment, locals(), _merged)
 

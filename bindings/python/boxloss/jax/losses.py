@@ -59,7 +59,7 @@ def box_loss(
     target_index: ArrayLike | None = None,
     **parameters: "Unpack[LossParameters]",
 ) -> Array:
-    """`boxloss.torch.box_loss` for JAX, by the rules of docs/jax.md. See docs/losses.md.
+    """`boxloss.torch.box_loss` for JAX. See docs/jax.md and docs/losses.md.
 
     Lists of boxes are padded to one length, since shapes are static: rows of no image, and pairs
     whose index is -1, do not count. vmap of pairs by index is one call, as of more sets.
@@ -69,9 +69,7 @@ def box_loss(
     return losses_of(_BOX_LOSS, box_loss, locals())[0]
 
 
-# The one list of options: what follows has its names and defaults from here.
-OPTIONS = options_of(box_loss)
-_DEFAULTS = {name: option.default for name, option in OPTIONS.items()}
+_DEFAULTS = {name: option.default for name, option in options_of(box_loss).items()}
 
 
 @taking_what(box_loss)

@@ -55,7 +55,7 @@ def matching_cost(
     angle_unit: AngleUnit = "radians",
     **parameters: "Unpack[CostParameters]",
 ) -> Array:
-    """`boxloss.torch.matching_cost` for JAX, by the rules of docs/jax.md. See docs/matcher.md.
+    """`boxloss.torch.matching_cost` for JAX. See docs/jax.md and docs/matcher.md.
 
     "softmax" begins with JAX' own log-softmax, so that its last digits may differ from torch's.
     vmap of pred and logits for the same ground-truth boxes is one call, as of more layers.

@@ -31,8 +31,5 @@ def max_iou_match(
     min_pos_iou: float = 0.0,
     angle_unit: AngleUnit = "radians",
 ) -> MaxIouMatch:
-    """`boxloss.torch.max_iou_match` for JAX, by the rules of docs/jax.md.
-
-    See docs/assigners.md.
-    """
+    """`boxloss.torch.max_iou_match` for JAX. See docs/jax.md and docs/assigners.md."""
     return match("max_iou_match", MaxIouMatch, max_iou_match, locals())

@@ -36,7 +36,7 @@ def rotated_box_loss(
     target_index: ArrayLike | None = None,
     **parameters: "Unpack[RotatedLossParameters]",
 ) -> Array:
-    """`boxloss.torch.rotated_box_loss` for JAX, by the rules of docs/jax.md. See docs/rotated.md.
+    """`boxloss.torch.rotated_box_loss` for JAX. See docs/jax.md and docs/rotated.md.
 
     What `box_loss` here has of its own, this has, too.
 

@@ -38,10 +38,7 @@ def task_aligned_match(
     small_side: float | None = None,
     angle_unit: AngleUnit = "radians",
 ) -> TaskAlignedMatch:
-    """`boxloss.torch.task_aligned_match` for JAX, by the rules of docs/jax.md.
-
-    See docs/assigners.md.
-    """
+    """`boxloss.torch.task_aligned_match` for JAX. See docs/jax.md and docs/assigners.md."""
     topk2 = topk if topk2 is None else topk2
     small_side = min_side if small_side is None else small_side
     return match("task_aligned_match", TaskAlignedMatch, task_aligned_match, locals())

@@ -33,14 +33,6 @@ def _has_one(value: Any, method: str) -> bool:
     return is_one and hasattr(value, method)
 
 
-def _is_encoded(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
 # What torch takes for a parameter, by the type in the operator's schema, and that in words.
 _TAKEN: dict[str, tuple[Callable[[Any], bool], str]] = {
     "Tensor": (is_tensor_like, "a tensor"),
@@ -105,7 +97,7 @@ def _check_type(function: str, name: str, kind: str, value: Any) -> None:
     if not is_taken(value):
         found = type(value).__name__
         raise TypeError(f"{function}: {name} is {found}; it must be {words}") from None
-    if isinstance(value, str) and not _is_encoded(value):
+    if isinstance(value, str) and value != value.encode(errors="ignore").decode():
         raise ValueError(f"{function}: {name} is {value!a}, which UTF-8 does not have") from None
     if isinstance(value, Tensor) and value.is_nested:
         raise TypeError(f"{function}: {name} is nested; it must be dense") from None
@@ -120,7 +112,10 @@ def as_normalizer(function: str, normalizer: Any, pred: Tensor, target: Tensor) 
     if isinstance(normalizer, (*_NUMBERS, Real)) and not isinstance(normalizer, bool):
         is_double = torch.float64 in (pred.dtype, target.dtype)
         dtype = torch.float64 if is_double else torch.float32
-        number = _within(function, normalizer, dtype)
+        number: Any = normalizer
+        if not isinstance(number, (torch.SymInt, torch.SymFloat)):  # a compiler's, as it is
+            largest = torch.finfo(dtype).max
+            number = as_float(function, "normalizer", number, largest, str(dtype), _is_true)
         if torch.compiler.is_compiling():
             # new_full makes it a constant of the graph, and each other one compiles anew.
             return pred.new_ones((), dtype=dtype) * number
@@ -140,14 +135,6 @@ def _is_true(condition: Any) -> bool:
     from torch.fx.experimental.symbolic_shapes import guard_or_false  # takes sympy a while
 
     return guard_or_false(condition)
-
-
-def _within(function: str, normalizer: Any, dtype: torch.dtype) -> Any:
-    """numpy's numbers and large integers as floats; those of a compiler as they are."""
-    if isinstance(normalizer, (torch.SymInt, torch.SymFloat)):
-        return normalizer
-    largest = torch.finfo(dtype).max
-    return as_float(function, "normalizer", normalizer, largest, str(dtype), _is_true)
 
 
 def whole(value: Any, name: str, least: int = 0) -> int:

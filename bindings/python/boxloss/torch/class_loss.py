@@ -76,8 +76,7 @@ def class_loss(
         derivatives the same formula runs in torch's own operators.
 
     Raises:
-        ValueError: a bad value or shape. TypeError: a bad dtype, or no tensor. RuntimeError:
-            tensors on several devices, or on one without an implementation of it in this build.
+        ValueError, TypeError, RuntimeError: what `box_loss` raises.
     """
     check_tensors("class_loss", logits=logits, target_index=target_index, labels=labels)
     weights = (quality, query_quality, weight, alpha, gamma, no_object_weight)

@@ -31,9 +31,8 @@ def distribution_loss(
 ) -> Tensor:
     """The loss of sides that are distributions over bins, as D-FINE and DEIM have them.
 
-    In one pass over the logits forward and one backward, for all layers and images at once; of
-    their size nothing is allocated but the gradient. Computed in float32, so that float16 logits of
-    +-60000 stay finite, or in float64 where logits are. D-FINE: Peng et al. 2024.
+    In one pass over the logits forward and one backward. Dtypes and memory are as for `class_loss`.
+    D-FINE: Peng et al. 2024.
 
     - "fgl", fine-grained localization (4.2; transformers' unimodal_distribution_focal_loss): the
       cross-entropy of each side towards the two bins that the true side lies between, weighed by
@@ -47,10 +46,9 @@ def distribution_loss(
         logits: (queries, 4 * bins), (images, queries, 4 * bins) or (layers, images, queries,
             4 * bins), any floating dtype and strides; copied if a query's are not neighbours:
             `bins` for each of left, top, right, bottom.
-        target_index: logits' shape without its last dimension, int32 or int64: each query's row of
-            target, -1 for none, -2 for a query that is left out, with loss and gradient 0; as
-            `target_of_query` of `hungarian_match`. For "fgl" any other number that is no row is
-            none; "ddf" has no target, and every number from 0 on is a match.
+        target_index: logits' shape without its last dimension: each query's row of target, as for
+            `class_loss`. For "fgl" any other number that is no row is none; "ddf" has no target,
+            and every number from 0 on is a match.
         mode: "fgl" or "ddf".
         quality: target_index' shape, floating: a matched query's weight, such as its IoU; 1 if not
             given. It gets no gradient, and nor does any tensor below.
@@ -69,17 +67,13 @@ def distribution_loss(
         reduction: "mean" divides the sum of "fgl" by the number of matched queries, at least 1. Of
             "ddf" it is D-FINE's: the means over sides of matched and of other queries, weighed by
             the roots of how many there are. "sum"; or "none": a loss for each query.
-        normalizer: the "mean" of "fgl" divides by this: a number, or a tensor () or (layers),
-            float64, float32, int64 or int32, read on the device. It gets no gradient.
+        normalizer: the "mean" of "fgl" divides by this, as for `class_loss`.
 
     Returns:
-        float32, or float64 where logits are: (layers) of logits with layers, else (); for "none"
-        target_index' shape. Inside the transforms of torch.func, in forward mode and for
-        second derivatives the same formula runs in torch's own operators.
+        What `class_loss` gives.
 
     Raises:
-        ValueError: a bad value or shape. TypeError: a bad dtype, or no tensor. RuntimeError:
-            tensors on several devices, or on one without an implementation of it in this build.
+        ValueError, TypeError, RuntimeError: what `class_loss` raises.
     """
     check_tensors("distribution_loss", logits=logits, target_index=target_index)
     of_fgl, of_ddf = (reference, target, edges, reg_scale), (teacher, confidence, temperature)

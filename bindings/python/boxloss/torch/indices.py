@@ -47,12 +47,8 @@ def check_indices(
     synchronizes with the device: for debugging and tests, not for each step.
 
     Args:
-        pred: (images, slots, 4), as for box_loss; with an index (..., 4).
-        target: (images, slots, 4); with offsets (T, 4), with an index (..., 4).
-        lengths: as for box_loss.
-        offsets: as for box_loss.
-        pred_index: as for box_loss; -1 is padding, and -2 what `max_iou_match` ignores.
-        target_index: likewise.
+        pred, target, lengths, offsets: as for box_loss.
+        pred_index, target_index: likewise; -1 is padding, and -2 what `max_iou_match` ignores.
 
     Raises:
         ValueError: names the first bad entry, its value and what is allowed. Before that, box_loss'

@@ -32,14 +32,8 @@ def linear_sum_assignment(
     It is SciPy's linear_sum_assignment, index by index and ties included, wherever that has an
     answer (D. Crouse, On implementing 2D rectangular assignment algorithms, 2016).
 
-    Costs that are not finite are taken last: their number is minimized first, then the sum of the
-    others. What is left with +inf is no pair, so that +inf forbids one and an infeasible matrix has
-    fewer pairs, which is no error; what is left with NaN or -inf is one.
-
-    It is solved on the cost's device, without a synchronization, and can be captured in a CUDA
-    graph there. Where the implementation in use does not serve it, or there is none, the cost is
-    copied to the host, solved there, and the result copied back: one synchronization.
-    use_implementation("aten") changes nothing, since torch has no operator for it.
+    Costs that are not finite, and where it is solved, are as for `hungarian_match`: +inf forbids a
+    pair, so that an infeasible matrix has fewer pairs, which is no error.
 
     Args:
         cost: (N, M), or (B, N, M) for B matrices, of any strides and any of the dtypes float64,

@@ -3,7 +3,7 @@
 """The losses as functions."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 import torch
 from torch import Tensor
@@ -27,6 +27,26 @@ from .nested import is_nested, nested, without_nested
 # torch.ops is four look-ups, which take a tenth of a call's time.
 _BOX_LOSS = torch.ops.boxloss.box_loss.default
 _BOX_LOSSES = torch.ops.boxloss.box_losses.default
+
+
+class PairOptions(TypedDict, total=False):
+    """What calls of all losses of pairs may be given, beside weights."""
+
+    normalizer: Tensor | float | None
+    lengths: Tensor | None
+    mask: Tensor | None
+    offsets: Tensor | None
+    zero_padded: bool
+    reduction: Reduction
+    eps: float
+    eps_mode: EpsMode
+    pred_index: Tensor | None
+    target_index: Tensor | None
+
+
+class BoxLossOptions(PairOptions, total=False):
+    pred_format: BoxFormat
+    target_format: BoxFormat
 
 
 def box_loss(
@@ -143,8 +163,8 @@ def box_loss(
     return call_loss("box_loss", _BOX_LOSS, pred, target, loss, options, parameters)  # type: ignore[no-any-return]
 
 
-# The one list of options. What follows is written out for those who read signatures without running
-# them, editors and type checkers; a test compares them.
+# The one list of options. Editors and type checkers, which read signatures without running them,
+# have BoxLossOptions; a test compares them.
 OPTIONS = options_of(box_loss)
 # Of each function that calls `call_loss`.
 OPTIONS_OF: dict[str, Iterable[str]] = {"box_loss": OPTIONS, "box_losses": OPTIONS}
@@ -209,7 +229,7 @@ def box_losses(pred: Tensor, target: Tensor, loss: Loss = "giou", **options: Any
 
 
 class NamedLoss(Protocol):
-    """`box_loss` with its loss chosen; the options stand here for editors and type checkers."""
+    """`box_loss` with its loss chosen."""
 
     def __call__(
         self,
@@ -217,18 +237,7 @@ class NamedLoss(Protocol):
         target: Tensor,
         *,
         weight: Tensor | None = None,
-        normalizer: Tensor | float | None = None,
-        lengths: Tensor | None = None,
-        mask: Tensor | None = None,
-        offsets: Tensor | None = None,
-        zero_padded: bool = False,
-        pred_format: BoxFormat = "xyxy",
-        target_format: BoxFormat = "xyxy",
-        reduction: Reduction = "mean",
-        eps: float = 1e-7,
-        eps_mode: EpsMode = "add",
-        pred_index: Tensor | None = None,
-        target_index: Tensor | None = None,
+        **options: Unpack[BoxLossOptions],
     ) -> Tensor: ...
 
 

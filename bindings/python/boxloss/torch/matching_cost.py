@@ -95,8 +95,7 @@ def matching_cost(
         no image are 0. Never requires a gradient.
 
     Raises:
-        ValueError: a bad value or shape. TypeError: a bad dtype, or no tensor. RuntimeError:
-            tensors on several devices, or no implementation for their device in this build.
+        ValueError, TypeError, RuntimeError: what `box_loss` raises.
     """
     boxes, classes = (pred, target, offsets), (logits, labels, class_cost)
     weights = (loss, iou_weight, l1_weight, class_weight, class_mode, focal_alpha, focal_gamma)

@@ -54,9 +54,7 @@ def max_iou_match(
         target: the ground-truth boxes of all images (T, 4), x1, y1, x2, y2, any dtype of
             `box_loss`.
         offsets: (images + 1), int32 or int64, on anchors' device or on the CPU: image b owns target
-            rows offsets[b] to offsets[b + 1]. If one decreases or lies outside [0, T], that is an
-            error where anchors is on the CPU; elsewhere everything is -1, since the host does not
-            wait to see them.
+            rows offsets[b] to offsets[b + 1]. Bad ones are as for `hungarian_match`.
         high, low: thresholds of the IoU, `low` not more than `high`. They are compared in the dtype
             of `iou`, as torch compares a tensor with a number.
         low_quality: what becomes of anchors whose IoU is a box's best, however low it is.

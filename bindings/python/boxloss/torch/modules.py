@@ -22,9 +22,9 @@ from .._options import (
     show,
 )
 from .arguments import check_options
-from .losses import OPTIONS, box_loss
+from .losses import OPTIONS, BoxLossOptions, box_loss
 from .rotated_box_loss import OPTIONS as ROTATED_OPTIONS
-from .rotated_box_loss import rotated_box_loss
+from .rotated_box_loss import RotatedBoxLossOptions, rotated_box_loss
 
 
 def _defaults_of(options: dict[str, Parameter]) -> dict[str, Any]:
@@ -100,36 +100,20 @@ class BoxLoss(_LossModule):
         fixed = (zero_padded, pred_format, target_format, reduction, eps, eps_mode)
         super().__init__(loss, parameters, *fixed)
 
-    if TYPE_CHECKING:  # torch.nn.Module's, which calls forward, takes and returns anything
-
-        def __call__(
-            self,
-            pred: Tensor,
-            target: Tensor,
-            weight: Tensor | None = None,
-            *,
-            normalizer: Tensor | float | None = None,
-            lengths: Tensor | None = None,
-            mask: Tensor | None = None,
-            offsets: Tensor | None = None,
-            zero_padded: bool = ...,
-            pred_format: BoxFormat = ...,
-            target_format: BoxFormat = ...,
-            reduction: Reduction = ...,
-            eps: float = ...,
-            eps_mode: EpsMode = ...,
-            pred_index: Tensor | None = None,
-            target_index: Tensor | None = None,
-        ) -> Tensor: ...
-
     def forward(
-        self, pred: Tensor, target: Tensor, weight: Tensor | None = None, **options: Any
+        self,
+        pred: Tensor,
+        target: Tensor,
+        weight: Tensor | None = None,
+        **options: Unpack[BoxLossOptions],
     ) -> Tensor:
         """See `box_loss`."""
-        fixed = {**self._fixed(), **self.loss_parameters}
-        return box_loss(pred, target, self.loss, weight=weight, **(fixed | options))
+        every: dict[str, Any] = {**self._fixed(), **self.loss_parameters, **options}
+        return box_loss(pred, target, self.loss, weight=weight, **every)
 
     show(forward, box_loss, "loss", "parameters")
+    if TYPE_CHECKING:  # torch.nn.Module's, which calls forward, takes and returns anything
+        __call__ = forward
 
 
 class RotatedBoxLoss(_LossModule):
@@ -158,35 +142,20 @@ class RotatedBoxLoss(_LossModule):
     ) -> None:
         super().__init__(loss, parameters, zero_padded, angle_unit, reduction, eps, eps_mode)
 
-    if TYPE_CHECKING:  # as of BoxLoss
-
-        def __call__(
-            self,
-            pred: Tensor,
-            target: Tensor,
-            weight: Tensor | None = None,
-            *,
-            normalizer: Tensor | float | None = None,
-            lengths: Tensor | None = None,
-            mask: Tensor | None = None,
-            offsets: Tensor | None = None,
-            zero_padded: bool = ...,
-            angle_unit: AngleUnit = ...,
-            reduction: Reduction = ...,
-            eps: float = ...,
-            eps_mode: EpsMode = ...,
-            pred_index: Tensor | None = None,
-            target_index: Tensor | None = None,
-        ) -> Tensor: ...
-
     def forward(
-        self, pred: Tensor, target: Tensor, weight: Tensor | None = None, **options: Any
+        self,
+        pred: Tensor,
+        target: Tensor,
+        weight: Tensor | None = None,
+        **options: Unpack[RotatedBoxLossOptions],
     ) -> Tensor:
         """See `rotated_box_loss`."""
-        fixed = {**self._fixed(), **self.loss_parameters}
-        return rotated_box_loss(pred, target, self.loss, weight=weight, **(fixed | options))
+        every: dict[str, Any] = {**self._fixed(), **self.loss_parameters, **options}
+        return rotated_box_loss(pred, target, self.loss, weight=weight, **every)
 
     show(forward, rotated_box_loss, "loss", "parameters")
+    if TYPE_CHECKING:  # as of BoxLoss
+        __call__ = forward
 
 
 class _OneLoss(BoxLoss):

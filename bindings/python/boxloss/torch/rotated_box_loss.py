@@ -7,9 +7,13 @@ from torch import Tensor
 from typing_extensions import Unpack
 
 from .._options import AngleUnit, EpsMode, Reduction, RotatedLoss, RotatedLossParameters, options_of
-from .losses import OPTIONS_OF, call_loss
+from .losses import OPTIONS_OF, PairOptions, call_loss
 
 _ROTATED_BOX_LOSS = torch.ops.boxloss.rotated_box_loss.default
+
+
+class RotatedBoxLossOptions(PairOptions, total=False):
+    angle_unit: AngleUnit
 
 
 def rotated_box_loss(
@@ -89,8 +93,7 @@ def rotated_box_loss(
         Where edges coincide, a gradient of "iou" and "giou" is split half and half.
 
     Raises:
-        ValueError: a bad value or shape. TypeError: a bad dtype, or no tensor. RuntimeError:
-            tensors on several devices, or no implementation for their device in this build.
+        ValueError, TypeError, RuntimeError: what `box_loss` raises.
     """
     pairs = (weight, normalizer, lengths, mask, offsets, zero_padded)
     options = (*pairs, angle_unit, reduction, eps, eps_mode, pred_index, target_index)

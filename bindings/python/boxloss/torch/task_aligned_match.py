@@ -73,9 +73,8 @@ def task_aligned_match(
             (T, 4), with offsets; or padded (images, N, 4), where box j of image b is row b * N + j.
             One is padding if the sum of its numbers, an angle in radians, is not above 0.
         offsets: (images + 1), int32 or int64, on the scores' device or on the CPU: image b owns
-            target rows offsets[b] to offsets[b + 1]; None for padded boxes. If one decreases or
-            lies outside [0, T], that is an error where scores is on the CPU; elsewhere no anchor
-            has a box, since the host does not wait to see them.
+            target rows offsets[b] to offsets[b + 1]; None for padded boxes. Bad ones are as for
+            `hungarian_match`: on a GPU no anchor has a box.
         labels: the class of each ground-truth box, (T) or (images, N), int32 or int64. One outside
             [0, classes) is an error on the CPU, unless its box is padding; elsewhere its box gets
             no anchor.

@@ -27,9 +27,13 @@
 ///     boxloss::box_loss(pred, target, {.loss = boxloss::Loss::kCiou, .offsets = offsets})
 ///
 /// An option that is an undefined tensor is not given. The docstrings of Python's functions of the
-/// same names have the details. Errors are c10::ValueError (a
-/// bad value or shape), c10::TypeError (a bad dtype) and c10::Error (tensors on several devices, or
-/// on one without an implementation in this build); each names the argument.
+/// same names have the details. Errors are c10::ValueError (a bad value or shape), c10::TypeError
+/// (a bad dtype) and c10::Error (tensors on several devices, or on one without an implementation in
+/// this build); each names the argument.
+///
+/// Offsets are (images + 1), int32 or int64: image b owns rows offsets[b] to offsets[b + 1] of a
+/// list of all images' boxes, (T, 4), or columns of a cost. Those of `hungarian_match` and the
+/// assigners may be on the CPU. There bad ones are an error; elsewhere they give -1.
 namespace boxloss {
 
 /// Options of `box_loss` and `box_losses`. Valid pairs are given by at most one of lengths, mask,
@@ -45,8 +49,7 @@ struct BoxLossOptions {
   at::Tensor lengths = {};
   /// pred's shape without the 4, bool: true for valid pairs.
   at::Tensor mask = {};
-  /// (images + 1), int32 or int64: target rows offsets[b] to offsets[b + 1] belong to image b and
-  /// are paired with its first predictions.
+  /// An image's target rows are paired with its first predictions.
   at::Tensor offsets = {};
   /// Pairs whose target is four zeros are not valid.
   bool zero_padded = false;
@@ -155,10 +158,9 @@ struct MatchingCostOptions {
 /// The cost that a matcher minimizes, of each query with each ground-truth box of its own image:
 /// iou_weight * (loss - 1) + l1_weight * sum(|pred - target|) + class_weight * class term.
 ///
-/// pred: (..., images, queries, 4), dtypes as for `box_loss`. target: (T, 4), the ground-truth
-/// boxes of all images; image b owns rows offsets[b] to offsets[b + 1]. offsets: (images + 1),
-/// int32 or int64. Rotated boxes have 5 numbers, as for `rotated_box_loss`, a loss of theirs, no
-/// formats, L1 over the first four, and angle_weight * (1 - cos(2 * difference of the angles)).
+/// pred: (..., images, queries, 4), target: (T, 4), dtypes as for `box_loss`. Rotated boxes have 5
+/// numbers, as for `rotated_box_loss`, a loss of theirs, no formats, L1 over the first four, and
+/// angle_weight * (1 - cos(2 * difference of the angles)).
 ///
 /// Gives (..., queries, T), always float32; columns of no image are 0. It has no gradient.
 BOXLOSS_TORCH_API at::Tensor matching_cost(const at::Tensor& pred, const at::Tensor& target,
@@ -182,8 +184,6 @@ struct HungarianMatchOptions {
 /// The assignment of least total cost, of each image's queries to its own columns.
 ///
 /// cost: (queries, T) or (layers, queries, T), of any dtype, as from `matching_cost`.
-/// offsets: (images + 1), int32 or int64, on cost's device or on the CPU: image b owns columns
-/// offsets[b] to offsets[b + 1]. Bad ones are an error on the CPU, and give -1 elsewhere.
 ///
 /// pred_index and target_index are `box_loss`' indices. There is no gradient. Where the
 /// implementation in use does not serve the assignment, or there is none for the device, the host
@@ -245,10 +245,8 @@ struct MaxIouMatchOptions {
 
 /// For each anchor the box of its image that it overlaps most, if it overlaps it enough.
 ///
-/// anchors: (A, 4), which images share, or (images, A, 4), any floating dtype. target: (T, 4), the
-/// boxes of all images. offsets: (images + 1), int32 or int64, on anchors' device or on the CPU:
-/// image b owns boxes offsets[b] to offsets[b + 1]. Bad ones are an error on the CPU, and give -1
-/// elsewhere. All boxes are corners, or rotated, (..., 5). There is no gradient.
+/// anchors: (A, 4), which images share, or (images, A, 4), any floating dtype. target: (T, 4). All
+/// boxes are corners, or rotated, (..., 5). There is no gradient.
 BOXLOSS_TORCH_API MaxIouMatch max_iou_match(const at::Tensor& anchors, const at::Tensor& target,
                                             const at::Tensor& offsets,
                                             const MaxIouMatchOptions& options);
@@ -276,12 +274,10 @@ struct TaskAlignedMatchOptions {
 /// For each anchor of a dense detector the box that it learns, by Ultralytics' task-aligned rule.
 ///
 /// scores: (images, A, classes), probabilities. pred: (images, A, 4). points: (A, 2), which images
-/// share, or (images, A, 2). These of any floating dtype. target: corners, (T, 4) of all images, of
-/// which image b owns offsets[b] to offsets[b + 1], or with undefined offsets (images, N, 4),
-/// padded with zeros. offsets: (images + 1), int32 or int64, on scores' device or on the CPU.
-/// labels: (T) or (images, N), int32 or int64. Bad offsets and labels are an error on the CPU;
-/// elsewhere bad offsets give -1, and a box with a bad label gets no anchor. Rotated boxes, in pred
-/// and target, are (..., 5). There is no gradient.
+/// share, or (images, A, 2). These of any floating dtype. target: corners, (T, 4) or, with
+/// undefined offsets, (images, N, 4), padded with zeros. labels: (T) or (images, N), int32 or
+/// int64; a bad one is an error on the CPU, and elsewhere its box gets no anchor. Rotated boxes, in
+/// pred and target, are (..., 5). There is no gradient.
 BOXLOSS_TORCH_API TaskAlignedMatch
 task_aligned_match(const at::Tensor& scores, const at::Tensor& pred, const at::Tensor& points,
                    const at::Tensor& target, const at::Tensor& offsets, const at::Tensor& labels,

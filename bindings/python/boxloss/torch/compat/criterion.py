@@ -141,10 +141,12 @@ def unweighted(
     return named | by_name([(layers, {"cardinality_error": errors})], errors)
 
 
-def logits_of_pairs(scores: Tensor, labels: Tensor, target_of_query: Tensor) -> Tensor:
-    """target_of_query's shape. A query that is in no pair, -1, has any."""
-    own = pad(labels, (0, 1))[target_of_query]
-    return scores.gather(-1, own[..., None]).squeeze(-1)
+def scores_of_pairs(learned: Learned) -> tuple[Tensor, Tensor]:
+    """All, at least float32, whatever autocast made of them; and each query's own, or any if it is
+    in no pair."""
+    scores = learned.layers.scores.to(learned.pairs.iou.dtype)
+    own = pad(learned.truth.labels, (0, 1))[learned.pairs.target_of_query]
+    return scores, scores.gather(-1, own[..., None]).squeeze(-1)
 
 
 def pair_losses(

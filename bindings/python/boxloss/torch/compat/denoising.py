@@ -71,31 +71,10 @@ def either(theirs: Callable[..., Any]) -> Callable[..., Any]:
     """Of lists the original, for all models of its module; of FixedTargets ours."""
 
     @wraps(theirs)
-    def called(
-        targets: Any,
-        num_classes: int,
-        num_queries: int,
-        class_embed: Callable[[Tensor], Tensor],
-        num_denoising_queries: int = 100,
-        label_noise_ratio: float = 0.5,
-        box_noise_scale: float = 1.0,
-    ) -> Any:
-        options = (
-            num_classes,
-            num_queries,
-            class_embed,
-            num_denoising_queries,
-            label_noise_ratio,
-            box_noise_scale,
-        )
-        if num_denoising_queries <= 0 or not isinstance(targets, FixedTargets):
-            return theirs(targets, *options)
-        limit = getattr(class_embed, LIMIT, None)
-        if limit is None:
-            raise ValueError(
-                "labels is FixedTargets; this model takes them by use_boxloss(model, max_boxes=…)"
-            )
-        return _queries(targets, limit, *options)
+    def called(targets: Any, *given: Any, **named: Any) -> Any:
+        if isinstance(targets, FixedTargets):
+            return _queries(targets, *given, **named)
+        return theirs(targets, *given, **named)
 
     setattr(called, ORIGINAL, theirs)
     return called
@@ -103,19 +82,27 @@ def either(theirs: Callable[..., Any]) -> Callable[..., Any]:
 
 def _queries(
     targets: FixedTargets,
-    limit: int,
     num_classes: int,
     num_queries: int,
     class_embed: Callable[[Tensor], Tensor],
-    num_denoising_queries: int,
-    label_noise_ratio: float,
-    box_noise_scale: float,
-) -> tuple[Tensor, Tensor, Tensor, dict[str, Any]]:
-    """The original's, with the same random numbers, where `limit` is the largest image's.
+    num_denoising_queries: int = 100,
+    label_noise_ratio: float = 0.5,
+    box_noise_scale: float = 1.0,
+    limit: int | None = None,
+) -> tuple[Any, ...]:
+    """The original's, with the same random numbers, where `limit` is the largest image's; it is the
+    embedding's own if it is not given.
 
     Groups of 2 * limit queries: boxes with little noise, which are to be found again, then the same
     boxes with more.
     """
+    if num_denoising_queries <= 0:
+        return None, None, None, None
+    limit = getattr(class_embed, LIMIT, None) if limit is None else limit
+    if limit is None:
+        raise ValueError(
+            "labels is FixedTargets; this model takes them by use_boxloss(model, max_boxes=…)"
+        )
     labels, offsets = targets.class_labels, targets.offsets
     boxes = targets.boxes.to(torch.get_default_dtype())  # as the original's
     groups = max(num_denoising_queries // limit, 1)
@@ -161,7 +148,7 @@ def _compare(theirs: Callable[..., Any], model: Any, embedding: Callable[..., Te
         *wanted, about = theirs(labels, *options, *more)
         torch.manual_seed(0)
         targets = FixedTargets.of(labels, max_boxes=max(counts))
-        *ours, same = _queries(targets, max(counts), *options, *more)
+        *ours, same = _queries(targets, *options, *more, limit=max(counts))
     alike = all(torch.equal(one, other) for one, other in zip(ours, wanted, strict=True))
     if not alike or any(about[name] != value for name, value in same.items()):
         raise ValueError(f"boxloss makes other denoising queries than {qualified_name(theirs)}")

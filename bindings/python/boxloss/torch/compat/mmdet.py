@@ -7,7 +7,7 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from ..._options import EpsMode, Reduction
+from ..._options import Reduction
 from ..arguments import check_options, check_tensors
 from ..losses import box_loss
 from .ranks import number_of_boxes
@@ -113,7 +113,6 @@ class MMDetLoss(torch.nn.Module):
         if avg_factor is not None and reduction == "mean":
             eps = torch.finfo(torch.float32).eps  # as theirs: 0 is no division by 0
             normalizer = number_of_boxes("avg_factor", avg_factor, pred, target) + eps
-        eps_mode: EpsMode = "clamp" if self.loss in _FLOOR else "add"
         loss = box_loss(
             pred,
             target,
@@ -122,7 +121,7 @@ class MMDetLoss(torch.nn.Module):
             normalizer=normalizer,
             reduction=reduction,
             eps=self.eps,
-            eps_mode=eps_mode,
+            eps_mode="clamp" if self.loss in _FLOOR else "add",
         )
         return loss if self.loss_weight == 1 else self.loss_weight * loss
 

@@ -93,7 +93,6 @@ _COSTS: dict[str, dict[str, Any]] = {
     "BBoxL1Cost": {"box_format": "xyxy", "weight": 1.0},
     "IoUCost": {"iou_mode": "giou", "weight": 1.0},
 }
-_EPS = 1e-6  # of bbox_overlaps, in pixels
 
 
 class HungarianAssigner(BaseAssigner):
@@ -143,7 +142,7 @@ class HungarianAssigner(BaseAssigner):
             labels = faults.check(rows)[0]
             classes = {"logits": scores[None], "labels": labels}
         box_format: BoxFormat = "xyxy"
-        eps = _EPS
+        eps = 1e-6  # of bbox_overlaps, in pixels
         if self.options["l1_weight"]:
             if img_meta is None:
                 raise ValueError("img_meta is None; BBoxL1Cost needs its 'img_shape'")

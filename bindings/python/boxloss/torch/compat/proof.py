@@ -108,25 +108,21 @@ def compare(expected: list[Run], criterion: Callable[..., Any], model: Any, name
 
 def run(criterion: Callable[..., Any], model: Any, case: Case) -> Run:
     with _one_at_a_time, undisturbed(device_of(case)):
-        return _run(criterion, model, case)
-
-
-def _run(criterion: Callable[..., Any], model: Any, case: Case) -> Run:
-    arguments = tree_map_only(
-        Tensor,
-        lambda each: each.detach().clone().requires_grad_(each.requires_grad),
-        case.arguments,
-    )
-    leaves = {name: each for name, each in _tensors(arguments) if each.requires_grad}
-    found = dict(_tensors(criterion(model, **arguments)))
-    with_gradient = [each.sum() for each in found.values() if each.requires_grad]
-    if with_gradient:
-        torch.stack([each.float() for each in with_gradient]).sum().backward()
-    gradients = {
-        name: torch.zeros_like(each) if each.grad is None else each.grad
-        for name, each in leaves.items()
-    }
-    return Run(case, {name: each.detach() for name, each in found.items()}, gradients)
+        arguments = tree_map_only(
+            Tensor,
+            lambda each: each.detach().clone().requires_grad_(each.requires_grad),
+            case.arguments,
+        )
+        leaves = {name: each for name, each in _tensors(arguments) if each.requires_grad}
+        found = dict(_tensors(criterion(model, **arguments)))
+        with_gradient = [each.sum() for each in found.values() if each.requires_grad]
+        if with_gradient:
+            torch.stack([each.float() for each in with_gradient]).sum().backward()
+        gradients = {
+            name: torch.zeros_like(each) if each.grad is None else each.grad
+            for name, each in leaves.items()
+        }
+        return Run(case, {name: each.detach() for name, each in found.items()}, gradients)
 
 
 def _tensors(values: Any) -> Iterator[tuple[str, Tensor]]:

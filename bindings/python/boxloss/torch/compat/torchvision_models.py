@@ -16,7 +16,7 @@ from .faults import GroundTruth
 from .made_up import MadeUp, cases_of
 from .proof import Case
 from .replace import qualified_name
-from .targets import Targets
+from .targets import Targets, ground_truth_of
 
 # By the class, and whether it allows matches of low quality.
 _LOW_QUALITY: dict[tuple[str, bool], Literal["none", "argmax", "force"]] = {
@@ -55,14 +55,17 @@ def match(rule: Any, boxes: Tensor, true_boxes: Tensor, offsets: Tensor) -> Tens
     ).target_index
 
 
-def in_images(
-    targets: Targets, truth: GroundTruth, row: Tensor
-) -> tuple[list[dict[str, Tensor]], list[Tensor]]:
-    """As torchvision's losses want them: targets whose labels may be indices, and rows by image."""
+def match_images(
+    rule: Any, anchors: list[Tensor], targets: Targets, classes: int
+) -> tuple[GroundTruth, list[dict[str, Tensor]], list[Tensor]]:
+    """And as torchvision's losses want them: targets whose labels may be indices, and for each
+    anchor the row of its image's boxes."""
+    truth = ground_truth_of(targets, "labels", classes, drops_labels=True)
+    row = match(rule, torch.stack(anchors), truth.boxes, truth.offsets)
     matched = torch.where(row < 0, row, row - truth.offsets[:-1, None])
     labels = truth.labels.split(truth.counts)
     changed = [{**each, "labels": own} for each, own in zip(targets, labels, strict=True)]
-    return changed, list(matched)
+    return truth, changed, list(matched)
 
 
 SIZE = torch.tensor([160.0, 128.0], dtype=torch.float32)  # of images, in pixels

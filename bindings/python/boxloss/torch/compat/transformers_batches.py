@@ -73,28 +73,24 @@ def cases(model: Any) -> Iterator[Case]:
 
 
 def denoising_cases(model: Any, has_corners: bool = False) -> Iterator[Case]:
-    config, queries = model.config, queries_of(model.config)
-    for counts in (*COUNTS, (queries + 3, 1)):
+    has_noise = model.config.num_denoising
+    for counts in (*COUNTS, (queries_of(model.config) + 3, 1)):
         words, has_boxes = f"images with {counts} boxes", any(counts)
-        if config.num_denoising:
-            noise = _denoising(model, counts, queries)
-            made = _with_denoising(model, counts, queries, has_corners, True, noise)
+        if has_noise:
+            made = _with_denoising(model, counts, has_corners, in_training=True)
             yield Case(f"in training, {words}", made, has_boxes)
-        if not config.num_denoising or counts == COUNTS[0]:
-            made = _with_denoising(model, counts, queries, has_corners, False)
+        if not has_noise or counts == COUNTS[0]:
+            made = _with_denoising(model, counts, has_corners, in_training=False)
             yield Case(f"in evaluation, {words}", made, has_boxes)
 
 
 def _with_denoising(
-    model: Any,
-    counts: tuple[int, ...],
-    queries: int,
-    has_corners: bool,
-    in_training: bool,
-    noise: dict[str, Any] | None = None,
+    model: Any, counts: tuple[int, ...], has_corners: bool, in_training: bool
 ) -> dict[str, Any]:
     """Where boxes have corners, there is one before the first layer's; in evaluation only the last
     layer's."""
+    queries = queries_of(model.config)
+    noise = _denoising(model, counts, queries) if in_training else None
     layers = model.config.decoder_layers if in_training or not has_corners else 1
     made = made_up(
         model,

@@ -26,7 +26,7 @@ from ..cache import cached
 from ..family import Family, Swapped, swap
 from ..parts import Parts, check_class
 from ..targets import Targets, collate_boxes, ground_truth_of
-from ..torchvision_models import MATCHERS, cases, in_images, losses_of, match
+from ..torchvision_models import MATCHERS, cases, losses_of, match_images
 
 LOSSES = "giou", "diou", "ciou"  # not "smooth_l1", nor "l1" of deltas
 
@@ -47,9 +47,7 @@ class Model(RetinaNet):
     ) -> dict[str, Tensor]:
         PARTS.check()
         classes = head_outputs["cls_logits"].shape[-1]
-        truth = ground_truth_of(targets, "labels", classes, drops_labels=True)
-        row = match(self.proposal_matcher, torch.stack(anchors), truth.boxes, truth.offsets)
-        targets, matched = in_images(targets, truth, row)
+        truth, targets, matched = match_images(self.proposal_matcher, anchors, targets, classes)
         losses = self.head.compute_loss(targets, head_outputs, anchors, matched)
         return {name: truth.checked(loss) for name, loss in losses.items()}
 

@@ -28,10 +28,10 @@ from ..criterion import (
     Learned,
     cost_of,
     learn,
-    logits_of_pairs,
     match,
     of_scores,
     pair_losses,
+    scores_of_pairs,
     unweighted,
 )
 from ..family import Family, Swapped, nothing, swap
@@ -103,15 +103,13 @@ class Criterion(SetCriterion):
         return losses
 
     def class_loss(self, learned: Learned) -> dict[str, Tensor]:
-        scores, labels = learned.layers.scores, learned.truth.labels
         row, iou, number = learned.pairs
         alpha = self.focal_alpha
         if self.ia_bce_loss or not (self.use_position_supervised_loss or self.use_varifocal_loss):
             mode: Any = "ia_bce" if self.ia_bce_loss else "focal"
             return {"loss_ce": of_scores(learned, mode, alpha=alpha)}
-        scores = scores.to(iou.dtype)  # at least float32, whatever autocast made of them
+        scores, logits = scores_of_pairs(learned)
         of_pairs, of_others = (alpha, 1 - alpha) if alpha >= 0 else (1.0, 1.0)
-        logits = logits_of_pairs(scores, labels, row)
         wanted = weight = iou
         if self.use_position_supervised_loss:
             wanted = iou / (iou.amax(-1, keepdim=True) + 1e-8)

@@ -19,8 +19,8 @@ from torchvision.models.detection.ssd import SSD
 
 from ..family import Family, Swapped, swap
 from ..parts import Parts
-from ..targets import Targets, ground_truth_of
-from ..torchvision_models import MATCHERS, cases, in_images, match
+from ..targets import Targets
+from ..torchvision_models import MATCHERS, cases, match_images
 
 PARTS = Parts({"torchvision.models.detection.ssd": ("SSD.forward",), **MATCHERS})
 
@@ -35,12 +35,9 @@ class Model(SSD):
         features = self.backbone(batch.tensors)
         maps = [features] if isinstance(features, Tensor) else list(features.values())
         outputs, anchors = self.head(maps), self.anchor_generator(batch, maps)
-        truth = ground_truth_of(
-            targets, "labels", outputs["cls_logits"].shape[-1], drops_labels=True
-        )
+        classes = outputs["cls_logits"].shape[-1]
+        truth, targets, matched = match_images(self.proposal_matcher, anchors, targets, classes)
         _check_sides(truth.boxes, truth.offsets)
-        row = match(self.proposal_matcher, torch.stack(anchors), truth.boxes, truth.offsets)
-        targets, matched = in_images(targets, truth, row)
         losses = self.compute_loss(targets, outputs, anchors, matched)
         return {name: truth.checked(loss) for name, loss in losses.items()}
 

@@ -19,7 +19,7 @@ from ...arguments import check_tensors
 from ...class_loss import class_loss
 from ...collate import on_host
 from .. import faults
-from ..criterion import Layers, Learned, cost_of, learn, logits_of_pairs, of_scores, pair_losses
+from ..criterion import Layers, Learned, cost_of, learn, of_scores, pair_losses, scores_of_pairs
 from ..faults import GroundTruth
 from ..made_up import COUNTS, MadeUp
 from ..parts import Parts, check_class, check_methods
@@ -81,16 +81,15 @@ class DetectionLoss(RTDETRDetectionLoss):
         return losses
 
     def class_loss(self, learned: Learned, number: int) -> Tensor:
-        scores, labels = learned.layers.scores, learned.truth.labels
         row, iou, divisor = learned.pairs
         if self.fl is not None and self.vfl is not None and number:
             alpha, gamma = getattr(self.vfl, "alpha", 0.75), getattr(self.vfl, "gamma", 2.0)
-            scores = scores.to(iou.dtype)  # at least float32, whatever autocast made of them
-            logits = logits_of_pairs(scores, labels, row)
+            scores, logits = scores_of_pairs(learned)
             return pair_losses(scores, logits, iou, iou, row >= 0, alpha, gamma) / divisor
         if self.fl is not None:
             alpha, gamma = getattr(self.fl, "alpha", 0.25), getattr(self.fl, "gamma", 1.5)
             return of_scores(learned, "focal", alpha=alpha, gamma=gamma)
+        scores, labels = learned.layers.scores, learned.truth.labels
         of_all = class_loss(scores, row, labels, mode="bce", query_quality=iou, reduction="sum")
         return of_all / scores.shape[2]
 
