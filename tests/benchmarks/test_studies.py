@@ -34,15 +34,14 @@ NEEDED = {"compare_builds": [SITE, SITE, "--runs", "0"]}  # arguments
 FILES = sorted(RESULTS.glob("*/*.json"))
 
 
-# What compare_builds finds test_compare_builds.py shows, without two builds in four processes.
+# What compare_builds finds test_compare_builds.py shows, without two builds in four processes; JAX'
+# study runs in tests/jax.
 @pytest.mark.parametrize(
     "name",
-    [each for each in studies() if each != "compare_builds"]
+    [each for each in studies() if each not in ("compare_builds", "jax")]
     + [pytest.param("compare_builds", marks=pytest.mark.long)],
 )
 def test_a_quick_run_measures_writes_and_draws(name: str, tmp_path: Path) -> None:
-    if name == "jax":
-        pytest.importorskip("jaxlib", reason="JAX is not installed")  # `make test-peers` has it
     if name == "trained":
         pytest.importorskip("sklearn")
         pytest.importorskip("pycocotools")

@@ -292,16 +292,5 @@ TEST_CASE("a limit between two floats is not rounded") {
   REQUIRE(pairs_of(p, costs) == Pairs{{1, 0}, {1, 0}});
 }
 
-TEST_CASE("a cost is compared with the limit as its dtype has it") {
-  const float cost = 0.1F;
-  const double above = std::nextafter(0.1, 1);
-  AssignProblem p;
-  p.queries = p.columns = 1;
-  p.cost_limit = 0.1;
-  REQUIRE(pairs_of(p, std::vector<float>{cost}) == Pairs{{0}, {0}});
-  REQUIRE(pairs_of(p, std::vector<double>{above}) == Pairs{{-1}, {-1}});
-  REQUIRE(pairs_of(p, std::vector<float>{std::nextafter(cost, 1.F)}) == Pairs{{-1}, {-1}});
-}
-
 }  // namespace
 }  // namespace boxloss

@@ -162,6 +162,18 @@ def test_an_assignment_has_no_gradient() -> None:
     np.testing.assert_array_equal(jax.jit(jax.grad(total))(cost), jnp.eye(2))
 
 
+@pytest.mark.parametrize(("label", "row"), [(-1, -1), (2, -1), (99, -1), (1, 0)])
+def test_a_label_that_names_no_class_gets_no_anchor(label: int, row: int) -> None:
+    """Torch refuses it, where it sees it."""
+    scores, box = jnp.full((1, 1, 2), 0.5), jnp.array([[0.0, 0, 4, 4]])
+    offsets, labels = jnp.array([0, 1]), jnp.array([label])
+    found = boxloss.jax.task_aligned_match(
+        scores, box[None], jnp.array([[1.0, 1]]), box, offsets, labels
+    )
+    assert found.target_index.item() == row
+    np.testing.assert_allclose([found.score, found.overlap], row + 1, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize(
     "name", ["max_iou_match", "task_aligned_match", "task_aligned_match padded"]
 )

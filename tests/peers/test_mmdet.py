@@ -13,6 +13,7 @@ import pytest
 import torch
 from boxloss.torch.compat import MMDetLoss
 from boxloss.torch.compat import mmdet as own
+from comparison import UNIT_ROUNDOFF
 from mmdet_files import mmdet_losses
 from torch import Tensor
 
@@ -32,12 +33,6 @@ THEIRS, OURS = (
     {word: partial(getattr(file, name), **options) for word, (name, options) in NAMES.items()}
     for file in (mmdet, own)
 )
-UNIT_ROUNDOFF = {
-    torch.float64: 2.0**-53,
-    torch.float32: 2.0**-24,
-    torch.float16: 2.0**-11,
-    torch.bfloat16: 2.0**-8,
-}
 WEIGHTS = {"no weight": None, "(n)": (), "(n, 4)": (4,)}
 N, SHORTEST, FURTHEST, EPS = 60, 8.0, 128.0, 1e-6
 # How theirs takes an average factor: as a number, or as a tensor of any dtype.

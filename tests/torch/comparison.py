@@ -96,28 +96,18 @@ def with_gradients(
     by: tuple[str, ...],
     compute: torch.dtype | None = None,
 ) -> dict[str, Tensor]:
-    """The outputs, and the leaves' gradients by the named ones, with a gradient for each."""
-    upstreams = upstreams_for(outputs, upstream, by, compute)
+    """The outputs, and the leaves' gradients by the named ones, with `upstream` for each, or random
+    numbers of the compute dtype, which is the outputs' own or given."""
+    names, upstreams = by or ("loss",), []
+    for seed, name in enumerate(names, start=5):
+        own = outputs[name].to(compute or outputs[name].dtype)
+        chosen = upstream_for(own, seed) if upstream is None else upstream
+        upstreams.append(chosen.to(outputs[name].device, outputs[name].dtype))
     gradients = torch.autograd.grad(
-        [outputs[name] for name in upstreams], tuple(leaves.values()), tuple(upstreams.values())
+        [outputs[name] for name in names], tuple(leaves.values()), upstreams
     )
     results = {name: output.detach() for name, output in outputs.items()}
     return {**results, **dict(zip(leaves, gradients, strict=True))}
-
-
-def upstreams_for(
-    outputs: dict[str, Tensor],
-    upstream: Tensor | None,
-    by: tuple[str, ...],
-    compute: torch.dtype | None = None,
-) -> dict[str, Tensor]:
-    """`upstream`, or random numbers of the compute dtype, which is the outputs' own or given."""
-    results = {}
-    for seed, name in enumerate(by or ("loss",), start=5):
-        own = outputs[name].to(compute or outputs[name].dtype)
-        chosen = upstream_for(own, seed) if upstream is None else upstream
-        results[name] = chosen.to(outputs[name].device, outputs[name].dtype)
-    return results
 
 
 def assert_same_in_double(

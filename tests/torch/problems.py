@@ -5,11 +5,12 @@
 from typing import Any, get_args
 
 import torch
-from boxloss._options import Loss
+from boxloss._options import Loss, RotatedLoss
 from formula import counted_pairs, shape_of_losses
 from torch import Tensor
 
 LOSSES: tuple[str, ...] = get_args(Loss)
+ROTATED_LOSSES: tuple[str, ...] = get_args(RotatedLoss)
 PAIRINGS = ("dense", "zero_padded", "lengths", "mask", "offsets", "indices", "sets")
 INDICES = ("pred_index", "target_index")
 FORMATS = ("xyxy", "xywh", "cxcywh")

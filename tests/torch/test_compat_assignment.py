@@ -24,19 +24,6 @@ def random_cost(*shape: int) -> Tensor:
     return torch.randint(0, 20, shape, generator=random).double()
 
 
-@pytest.mark.parametrize("shape", [(3, 4, 6), (3, 6, 4), (0, 2, 3), (2, 0, 3), (2, 3, 0)], ids=str)
-def test_batch_linear_assignment(device: torch.device, shape: tuple[int, int, int]) -> None:
-    cost = random_cost(*shape).to(device)
-    assignment = batch_linear_assignment(cost)
-    assert (assignment.dtype, assignment.shape) == (torch.int64, shape[:2])
-    assert assignment.device == cost.device
-    rows, columns = assignment_to_indices(assignment)
-    wanted = [optimize.linear_sum_assignment(each) for each in cost.cpu().numpy()]
-    assert rows.tolist() == [i.tolist() for i, _ in wanted]
-    assert columns.tolist() == [j.tolist() for _, j in wanted]
-    assert rows.shape == columns.shape == ((shape[0], min(shape[1:])) if shape[0] else (0, 0))
-
-
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("shape", [(5, 5), (3, 8), (8, 3), (0, 3)], ids=str)
 def test_is_scipys(device: torch.device, shape: tuple[int, int], maximize: bool) -> None:

@@ -20,13 +20,13 @@ from problems import (
     PAIRINGS,
     PARAMETERS,
     REDUCTIONS,
+    ROTATED_LOSSES,
     Problem,
     boxes,
     on_cpu,
     problem,
     with_overlaps,
 )
-from rotated import LOSSES as ROTATED_LOSSES
 from torch import Tensor
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
 from torch.func import grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
@@ -134,13 +134,6 @@ def test_equal_boxes_and_boxes_without_area_twice(device: torch.device, loss: st
     options = {"loss": loss, "reduction": "none", "eps": 0.5, **PARAMETERS.get(loss, {})}
     values = {"pred": pred, "target": pred.clone(), **options}
     assert all(each.isfinite().all() for each in derivatives(outputs_of, values, ()))
-
-
-@pytest.mark.parametrize("loss", [loss for loss in LOSSES if "ciou" not in loss])
-def test_second_derivatives_are_differences_of_the_first(device: torch.device, loss: str) -> None:
-    """But of ciou, which takes a factor to be constant."""
-    function, leaves = as_function(double_problem("dense", device, loss=loss, grid=(2,)))
-    assert gradgradcheck(function, tuple(leaves.values()))
 
 
 # --- Batches of incoming gradients, modes and transforms, which take other ways ---

@@ -10,8 +10,7 @@ from boxloss.torch import box_losses
 from combinations import pairwise
 from comparison import differentiable, outputs_of, upstream_for
 from devices import Implementation
-from problems import LOSSES, PAIRINGS, Problem, excluded, problem, with_overlaps
-from rotated import LOSSES as ROTATED_LOSSES
+from problems import LOSSES, PAIRINGS, ROTATED_LOSSES, Problem, excluded, problem, with_overlaps
 from torch import Tensor
 
 pytestmark = pytest.mark.asan

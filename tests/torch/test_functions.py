@@ -26,8 +26,7 @@ from boxloss.torch import (
 from boxloss.torch.compat import MMDetLoss
 from boxloss.torch.losses import BoxLossOptions
 from boxloss.torch.rotated_box_loss import RotatedBoxLossOptions
-from problems import LOSSES, PARAMETERS, REDUCTIONS, boxes, problem, with_overlaps
-from rotated import LOSSES as ROTATED_LOSSES
+from problems import LOSSES, PARAMETERS, REDUCTIONS, ROTATED_LOSSES, boxes, problem, with_overlaps
 from torch import Tensor
 
 NAMED = [loss for loss in LOSSES if f"{loss}_loss" in boxloss.torch.__all__]

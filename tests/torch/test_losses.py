@@ -8,7 +8,6 @@ import math
 from typing import Any
 
 import pytest
-import rotated
 import torch
 from boxloss.torch import box_loss
 from combinations import pairwise
@@ -39,6 +38,7 @@ from problems import (
     PAIRINGS,
     PARAMETERS,
     REDUCTIONS,
+    ROTATED_LOSSES,
     TARGETS,
     Problem,
     boxes,
@@ -153,7 +153,7 @@ def test_options_are_the_formulas(
     "case",
     pairwise(
         pairing=PAIRINGS_OF_THE_TABLE,
-        loss=rotated.LOSSES,
+        loss=ROTATED_LOSSES,
         reduction=(*REDUCTIONS, "normalizer"),
         angle_unit=ANGLE_UNITS,
         weight=(None, torch.float64),
@@ -333,6 +333,22 @@ def test_a_factor_of_each_set_that_nobody_keeps(
     options = {"loss": "giou", "reduction": reduction, "most": 100}
     values = indexed((1000, 1), implementation.device, torch.float64, torch.float64, **options)
     assert torch.equal(box_loss(**values), run(values)["loss"])
+
+
+def test_any_number_of_threads_has_the_same_bits(implementation: Implementation) -> None:
+    """Torch's; tests/conformance has every case with threads of its own."""
+    # Several tasks or blocks, the last one not full.
+    values = problem("mask", implementation.device, grid=(7, 16_411), weight=torch.float32)
+    before, results = torch.get_num_threads(), []
+    try:
+        for number in (1, 2, 5, 1):  # which a GPU does not have
+            torch.set_num_threads(number)
+            results.append(run(values, by=BOTH))
+    finally:
+        torch.set_num_threads(before)
+    for again in results[1:]:
+        for name, result in results[0].items():
+            assert torch.equal(result, again[name]), name
 
 
 # --- By hand ---

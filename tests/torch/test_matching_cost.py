@@ -11,7 +11,6 @@ import math
 from typing import Any
 
 import pytest
-import rotated
 import torch
 from boxloss._options import LOSS_PARAMETERS, ROTATED_LOSS_PARAMETERS
 from boxloss.torch import matching_cost, pairwise_iou, use_implementation
@@ -19,7 +18,7 @@ from combinations import pairwise_cases
 from comparison import UNIT_ROUNDOFF, assert_within
 from devices import Implementation
 from matching import classes, cost_problem
-from problems import FLOATING, FORMATS, LOSSES, PARAMETERS, TARGETS, Problem, boxes
+from problems import FLOATING, FORMATS, LOSSES, PARAMETERS, ROTATED_LOSSES, TARGETS, Problem, boxes
 from test_matchers import LAYOUTS
 from torch import Tensor
 
@@ -252,7 +251,7 @@ def rotated_problem(device: torch.device, loss: str, unit: Any = "radians") -> P
 
 
 @pytest.mark.parametrize("unit", ["radians", "degrees"])
-@pytest.mark.parametrize("loss", rotated.LOSSES)
+@pytest.mark.parametrize("loss", ROTATED_LOSSES)
 def test_rotated_boxes(loss: str, unit: str) -> None:
     """As many roundings as test_losses.py allows the losses."""
     values = rotated_problem(CPU, loss, unit)

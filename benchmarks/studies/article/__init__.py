@@ -319,7 +319,11 @@ def time_parts(run: Run, article: Article) -> None:
 def time_steps(run: Run, article: Article) -> None:
     """Network and loss one after the other, the same with a synchronization after each part, as the
     article has it, and compiled together."""
-    losses, network, calls = usual_and_ours(article), article.network, {}
+    network, boxes, calls = article.network, article.batches[0].boxes, {}
+    losses = {  # with boxes on the device
+        "mask": (masked_loss, moved(padded_with_lengths(boxes, SLOTS), network.device)),
+        RAGGED: (boxloss("offsets"), moved(ragged(boxes, SLOTS), network.device)),
+    }
     for name, (loss, of) in losses.items():
         calls[name] = step(article, behind(network, loss), of)
         fenced = behind(network, loss, torch.cuda.synchronize)
@@ -336,15 +340,6 @@ def time_steps(run: Run, article: Article) -> None:
             run.skip(name, str(reason))
             del calls[name]
     run.time({"case": "training step"}, calls, ("wall",))
-
-
-def usual_and_ours(article: Article) -> dict[str, tuple[Loss, Targets]]:
-    """With boxes on the device."""
-    boxes, device = article.batches[0].boxes, article.network.device
-    return {
-        "mask": (masked_loss, moved(padded_with_lengths(boxes, SLOTS), device)),
-        RAGGED: (boxloss("offsets"), moved(ragged(boxes, SLOTS), device)),
-    }
 
 
 def behind(network: Loss, loss: Loss, end_part: Callable[[], None] = lambda: None) -> Loss:
@@ -382,8 +377,6 @@ def count_parts(run: Run, article: Article) -> None:
     variants, losses = article.variants, article.losses
     images = batch.images.to(run.device)
     leaf = network(images).detach().requires_grad_()
-    about = {"case": "batches", "variant": "network"}
-    run.record(about, "peak", "bytes", peak_of(network, images))
     on_device = {name: moved(batch.laid_out(each), run.device) for name, each in variants.items()}
     for name in (LOOP, CONCAT, MASK, KERNEL, RAGGED):
         count = operators(partial(losses[name], leaf, *on_device[name]))
@@ -404,14 +397,6 @@ def count_parts(run: Run, article: Article) -> None:
         "reductions": partial(kernels.mean, *written),
     }
     run.count({"case": "parts of its kernel's loss"}, parts)
-
-
-def peak_of(network: Network, images: Tensor) -> int:
-    torch.cuda.reset_peak_memory_stats()
-    pred = network(images)
-    torch.cuda.synchronize()
-    del pred
-    return torch.cuda.max_memory_allocated()
 
 
 VALUES = "values"
