@@ -19,7 +19,7 @@
 namespace boxloss::BOXLOSS_GPU {
 
 constexpr unsigned kShares = 16;
-constexpr int kBlocksOfProcessor = 6;  ///< that run at once
+constexpr int kBlocksOfProcessor = 12;  ///< twice those that run at once: some end early
 
 /// Aligned for wide loads.
 template <class B>
@@ -218,9 +218,9 @@ void Operations::max_iou_match(const MaxIouProblem& p, const MaxIouOutputs& outp
     using C = typename B::Value;
     const MaxIouArgs<C> args = max_iou_args<C>(p, outputs);
     constexpr std::int64_t kMost = 0x7fffffff;
-    const std::int64_t at_once = kBlocksOfProcessor * processor_count(execution.device_index);
+    const std::int64_t wanted = kBlocksOfProcessor * processor_count(execution.device_index);
     const std::int64_t parts =
-        std::clamp(at_once / args.images, std::int64_t{1}, ceil_div(args.anchor_count, kThreads));
+        std::clamp(wanted / args.images, std::int64_t{1}, ceil_div(args.anchor_count, kThreads));
     const std::int64_t blocks = parts * std::min(args.images, kMost / parts);
     const auto launch_parts = [&](auto kernel, const BestOfBoxes<C>& best) {
       launch(kernel, "max_iou_match", static_cast<unsigned>(blocks), kThreads, stream, args, best,
