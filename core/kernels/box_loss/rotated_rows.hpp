@@ -19,8 +19,8 @@ struct RotatedRows {
   BOXLOSS_HOST_DEVICE static RotatedBox<C> box(const C* boxes, std::int64_t row) {
     return Elements<C>{boxes}.template get_box<RotatedBox<C>>(5 * row);
   }
-  BOXLOSS_HOST_DEVICE bool counts(const RotatedBox<C>& target, std::int64_t row) const {
-    return pairing.counts(row) && pairing.counts(target);
+  BOXLOSS_HOST_DEVICE bool counts(const RotatedBox<C>& other, std::int64_t row) const {
+    return pairing.counts(row) && pairing.counts(other);
   }
 };
 
