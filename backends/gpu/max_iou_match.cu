@@ -159,7 +159,9 @@ __global__ void __launch_bounds__(kThreads)
       if (threadIdx.x == 0) count = 0;
       __syncthreads();
       const std::int64_t row = first + threadIdx.x;
-      if (row < own.end && of_share[row] == best.ious[row] && takes_low_quality(a, best.iou(row))) {
+      // A box that overlaps nothing is forced on the first anchor, without a search.
+      if (row < own.end && of_share[row] == best.ious[row] && takes_low_quality(a, best.iou(row)) &&
+          (a.low_quality != LowQuality::kForce || best.ious[row] != 0)) {
         const unsigned i = atomicAdd(&count, 1u);
         staged[i].box = match_box_at<B>(a.target, a.angle_unit, 0, row);
         ious[i] = best.iou(row);

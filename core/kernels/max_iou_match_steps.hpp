@@ -5,9 +5,9 @@
 #include "../math/bits.hpp"
 #include "max_iou_match.hpp"
 
-/// Max-IoU matching by a thread for each anchor. Low quality takes two passes, of the same
-/// arithmetic: the first finds each box's best IoU, by atomic maxima of integers, which are the
-/// same every time; the second compares with it.
+/// Max-IoU matching. Low quality takes two passes, of the same arithmetic: the first finds each
+/// box's best IoU, by atomic maxima of integers, which are the same every time; the second compares
+/// with it: Kokkos by a thread for each anchor, all of them.
 namespace boxloss {
 
 /// An IoU as an unsigned integer, in the same order: 0 is the lowest, NaN the highest.

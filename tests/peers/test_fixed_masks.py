@@ -120,6 +120,10 @@ def test_faults() -> None:
     with pytest.raises(ValueError, match=r"height and width .*\(24, 60\).* must be the same"):
         fixed(arguments(*BATCHES["of other sizes"]))
     with_boxes = fixed(arguments(*BATCHES["none in one"], "Detr"))
+    labels = arguments(*BATCHES["none in one"], "Detr")["labels"]
+    del labels[1]["masks"]
+    with pytest.raises(ValueError, match=r'labels\[1\] has no "masks"'):
+        FixedTargets.of(labels, max_boxes=MOST)
     with pytest.raises(ValueError, match="masks is NoneType; beside FixedTargets"):
         losses_of(swapped("Detr"), {**with_boxes, "labels": FixedTargets(*with_boxes["labels"])})
     lists = given["mask_labels"]

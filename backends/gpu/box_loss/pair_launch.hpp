@@ -91,8 +91,9 @@ void launch_forward(const Problem& p, const Pairing& pairing, const LossOutputs&
     const auto args = forward_args<C>(formula, p, outputs);
     if constexpr (kOwnForEach<Problem, P, T>) {
       if (are_rows(p, outputs)) {
+        constexpr std::int64_t kBlocks = std::max<std::int64_t>(kRowBlocks, kBlocksPerProcessor);
         const unsigned blocks =
-            forward_blocks(ceil_div(p.pred.slots, kThreads), execution.device_index, kRowBlocks);
+            forward_blocks(ceil_div(p.pred.slots, kThreads), execution.device_index, kBlocks);
         return launch(forward_rows<F, C>, "forward_rows", blocks, kThreads, stream, args,
                       rotated_rows<C>(p), reducer);
       }

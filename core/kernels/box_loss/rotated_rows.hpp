@@ -37,7 +37,7 @@ inline bool are_rows(const RotatedLossProblem& p) {
   };
   const Pairing::Kind kind = p.pairing.kind;
   return is_list(p.pred) && is_list(p.target) && kind != Pairing::Kind::kLengths &&
-         kind != Pairing::Kind::kOffsets &&
+         kind != Pairing::Kind::kOffsets && kind != Pairing::Kind::kIndexed &&
          (p.weight.data == nullptr || p.weight.dtype == p.pred.dtype);
 }
 

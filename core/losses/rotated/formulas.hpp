@@ -18,10 +18,10 @@
 /// `derivatives`, which gives the loss and its derivatives by both boxes' five numbers.
 namespace boxloss {
 
-/// Calls `use` with the formula of a loss. The loss is set: core has refused others.
 #if defined(__CUDACC__)
 #pragma nv_exec_check_disable  // `use` may be a function of the host
 #endif
+/// Calls `use` with the formula of a loss. The loss is set: core has refused others.
 template <class Use>
 BOXLOSS_HOST_DEVICE auto with_formula(RotatedLoss loss, const Use& use) {
   switch (loss) {

@@ -33,7 +33,7 @@
 ///
 /// Offsets are (images + 1), int32 or int64: image b owns rows offsets[b] to offsets[b + 1] of a
 /// list of all images' boxes, (T, 4), or columns of a cost. Those of `hungarian_match` and the
-/// assigners may be on the CPU. There bad ones are an error; elsewhere they give -1.
+/// assigners may be on the CPU. Bad ones are an error there; on a GPU they give -1.
 namespace boxloss {
 
 /// Options of `box_loss` and `box_losses`. Valid pairs are given by at most one of lengths, mask,

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Masks as detectors are given them, (n, height, width) of each image: whether they can be used."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -23,6 +23,14 @@ def check_shapes(masks: Sequence[Tensor], labels: Sequence[Tensor], name: str) -
             )
 
 
+def masks_of(labels: Sequence[Mapping[str, Tensor]]) -> list[Tensor]:
+    """Of each image's dictionary."""
+    for b, each in enumerate(labels):
+        if "masks" not in each:
+            raise ValueError(f'labels[{b}] has no "masks"; all images must have them, or none')
+    return [each["masks"] for each in labels]
+
+
 def check_one_size(masks: Sequence[Tensor], name: str) -> None:
     sizes = [tuple(each.shape[1:]) for each in masks]
     if len({*sizes}) > 1:
@@ -34,7 +42,8 @@ def spread(masks: Tensor) -> Tensor:
     is read."""
     if not masks.is_floating_point():
         return masks.new_zeros(len(masks), dtype=torch.float32)
-    return masks.amax((1, 2)).float() - masks.amin((1, 2)).float()
+    low, high = masks.flatten(1).aminmax(dim=1)
+    return high.float() - low.float()
 
 
 def check_values(

@@ -18,7 +18,7 @@ from torch.nn import functional
 
 from ..collate import on_host
 from ..hungarian_match import hungarian_match
-from .mask_lists import check_one_size, check_shapes, check_values, spread
+from .mask_lists import check_one_size, check_shapes, check_values, masks_of, spread
 from .targets import FixedTargets
 
 ALPHA = 0.25  # of the originals' focal loss; gamma is 2
@@ -134,10 +134,11 @@ def truth_of_labels(
     """Of each image's dictionary, which has boxes, too; or of FixedTargets."""
     if isinstance(labels, FixedTargets):
         return truth_of(labels.masks, labels, classes, "masks")
-    masks = [each["masks"] for each in labels]
+    masks = masks_of(labels)
+    found = truth_of(masks, [each["class_labels"].flatten() for each in labels], classes, "masks")
     if has_one_size:
         check_one_size(masks, "masks")
-    return truth_of(masks, [each["class_labels"].flatten() for each in labels], classes, "masks")
+    return found
 
 
 def draw(

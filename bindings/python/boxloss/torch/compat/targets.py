@@ -19,7 +19,7 @@ from ..arguments import check_tensors, whole
 from ..collate import collate_ragged, on_host
 from . import faults
 from .faults import GroundTruth
-from .mask_lists import check_one_size, check_shapes, check_values, spread
+from .mask_lists import check_one_size, check_shapes, check_values, masks_of, spread
 
 
 class FixedTargets:
@@ -148,8 +148,8 @@ def fixed_targets(
         rows = most * len(counts)
     kept = Kept.of(counts, truth.offsets, most, told, lambda b: areas(labels[b]), drop_smallest)
     pixels = None
-    if "masks" in labels[0]:
-        lists = [each["masks"] for each in labels]
+    if any("masks" in each for each in labels):
+        lists = masks_of(labels)
         check_shapes(lists, truth.labels.split(counts), masks)
         check_one_size(lists, masks)
         spreads = torch.cat([*map(spread, lists)])
