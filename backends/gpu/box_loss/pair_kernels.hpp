@@ -10,8 +10,8 @@
 
 /// The loops over pairs, for any formula, pairing and dtypes, of two kinds. Flat, for contiguous
 /// boxes and pairings that do not depend on images: a thread takes neighbouring boxes. Strided, for
-/// everything else but pairs by index and rotated boxes that `are_rows`: a group of lanes takes part
-/// of one image's slots.
+/// everything else but pairs by index and rotated boxes that `are_rows`: a group of lanes takes
+/// part of one image's slots.
 namespace boxloss::BOXLOSS_GPU {
 
 /// The end of every forward kernel.
