@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The study of trainings judges by pycocotools, and has a YOLO's own criterion in float32."""
+"""The study of trainings judges by pycocotools and paired seeds, has a YOLO's own criterion in
+float32, and knows which pixels show a box."""
 
 from itertools import repeat
 
@@ -11,8 +12,9 @@ pytest.importorskip("pycocotools")
 pytest.importorskip("transformers")
 pytest.importorskip("ultralytics")
 
-from benchmarks.studies.trained.detectors import DETECTORS, criterion_in_float32, yolo11n
-from benchmarks.studies.trained.scenes import Scenes
+from benchmarks.studies.trained.detectors import DETECTORS, around, criterion_in_float32, yolo11n
+from benchmarks.studies.trained.paired import verdict
+from benchmarks.studies.trained.scenes import Scenes, batches, compose
 from benchmarks.studies.trained.training import judged, losses_of_same_outputs
 
 YOLO = DETECTORS["YOLO11n"]
@@ -25,7 +27,8 @@ def precisions(all_boxes: float, small: float) -> object:
 
 
 def test_the_truth_has_a_precision_of_1_and_less_if_it_is_moved_or_incomplete() -> None:
-    scenes = Scenes(torch.zeros(2, 3, 320, 320, dtype=torch.uint8), BOXES, LABELS)
+    pixels = torch.zeros(2, 4, 320, 320, dtype=torch.uint8)
+    scenes = Scenes(pixels[:, :3], BOXES, LABELS, pixels[:, 3])
     truth = torch.cat((BOXES[0], torch.ones(2, 1), LABELS[0][:, None]), 1)
     none = torch.zeros(0, 6)
     moved = truth + torch.tensor([4.0, 0, 4, 0, 0, 0])
@@ -43,7 +46,7 @@ def test_a_criterion_in_float32_ignores_autocast() -> None:
     pictures, labels = torch.rand(2, 3, 64, 64), [torch.zeros(1)] * 2
     boxes = [torch.tensor([[0.5, 0.5, 0.4, 0.6]])] * 2  # large enough to have anchors
     variants = {"original": lambda model: None, "in float32": criterion_in_float32}
-    losses = losses_of_same_outputs(YOLO, model, variants, repeat((pictures, boxes, labels)))
+    losses = losses_of_same_outputs(YOLO, model, variants, repeat((pictures, (boxes, labels))))
     batch = {"img": pictures, "batch_idx": torch.arange(2.0)}
     batch |= {"bboxes": torch.cat(boxes), "cls": torch.cat(labels)}
     criterion = model.init_criterion()
@@ -53,3 +56,33 @@ def test_a_criterion_in_float32_ignores_autocast() -> None:
     exact = criterion(found | {key: found[key].float() for key in ("boxes", "scores")}, batch)[0]
     assert losses == pytest.approx({"original": rounded.item(), "in float32": exact.sum().item()})
     assert losses["original"] != pytest.approx(losses["in float32"])
+
+
+@pytest.mark.parametrize(
+    ("differences", "word"),
+    [
+        ([0.01, -0.01, 0.01, -0.01, 0.01, -0.01], "the same"),
+        ([0.01, 0.011, 0.009, 0.01, 0.01, 0.012], "different"),
+        ([0.1, -0.1, 0.1, -0.1, 0.1, -0.1], "not known"),
+    ],
+)
+def test_six_pairs_are_judged(differences: list[float], word: str) -> None:
+    originals = [0.3, 0.31, 0.28, 0.29, 0.33, 0.3]
+    ours = [each + more for each, more in zip(originals, differences, strict=True)]
+    assert verdict(ours, originals).startswith(word)
+
+
+def test_a_batch_has_masks_inside_their_boxes() -> None:
+    pytest.importorskip("sklearn")
+    scenes = compose("test", 6, torch.device("cpu"))
+    pictures, (boxes, labels, masks) = next(batches(scenes, 6, 0, masks=True))
+    assert sum(map(len, labels)) > 0
+    for own, shown in zip(boxes, masks, strict=True):
+        assert shown.shape == (len(own), *pictures.shape[2:])
+        centre, size = (320 * own).split(2, 1)
+        seen = shown.flatten(1).any(1)
+        corners = torch.cat((centre - size / 2, centre + size / 2), 1)[seen]
+        found = around(shown[seen] > 0)
+        assert (found[:, :2] > corners[:, :2] - 1.5).all()
+        assert (found[:, 2:] < corners[:, 2:] + 1.5).all()
+        assert seen.float().mean() > 0.5 or not len(own)

@@ -5,17 +5,18 @@
 Each is trained both ways: from the same weights, on the same batches, by AdamW with a warm-up and a
 cosine, under autocast to bfloat16. Pictures are composed of photographs, faces and digits; those of
 the test are of none that training has seen. mAP50-95 is pycocotools' of the test, computed in
-float32. A seed gives the first weights, the batches and how they are augmented; the spread between
-seeds is what a difference is judged by. cuDNN and sums by atomics need not be deterministic: two
-trainings with the very same criterion may differ. Seconds are of training alone. A YOLO can be
-trained with its own criterion in float32, too: what that changes is bfloat16's. Of a YOLO trained
-with its own criterion, all criteria also give the loss of the same outputs. A DETR's denoising
-queries are drawn anew in each call, so that its outputs are never the same.
+float32; Mask2Former's of the boxes around its masks. A seed gives the first weights, the batches
+and how they are augmented, and what a model draws. cuDNN is deterministic, sums by atomics, as in a
+DETR's deformable attention, are not: two trainings with the very same criterion may differ. So
+`paired` judges by six seeds what of a difference is chance. Seconds are of training alone. Of a
+model trained with its own criterion, both criteria also give the loss of the same outputs, and a
+YOLO's own in float32, too: what that changes is bfloat16's. In fixed shapes the limit, of denoising
+queries too, is as many boxes as the fullest picture has.
 
     python -m benchmarks trained --cases YOLO11n --seeds 0 --json trained-0.json
     python -m benchmarks trained --json trained.json --add trained-0.json trained-1.json
 
-Needs scikit-image, scikit-learn, pycocotools; ultralytics and transformers, each for its own.
+Needs scikit-image, scikit-learn, pycocotools, SciPy; ultralytics, transformers, each for its own.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import torch
 from boxloss.torch.compat import use_boxloss
 
 from ...runner.results import Row
 from ...runner.run import Run
 from .detectors import DETECTORS, criterion_in_float32
-from .scenes import compose
-from .training import POINTS, Change, Point, train
+from .paired import SEEDS, judged
+from .scenes import CROWD_COUNTS, compose
+from .training import POINTS, Change, Point, Way, train
 
 DEVICES = ("cuda",)
 CASES = tuple(DETECTORS)
@@ -40,22 +43,37 @@ TRAIN, TEST = 4096, 512  # pictures
 QUICK_TRAIN, QUICK_TEST, QUICK_IMAGES = 8, 4, 4
 
 # The first is what ratios are taken to.
-VARIANTS: dict[str, Change] = {
-    "boxloss": use_boxloss,
-    "original": lambda model: None,
-    "original, in float32": criterion_in_float32,
+LIMITS = {"max_boxes": CROWD_COUNTS[1], "denoising_boxes": CROWD_COUNTS[1]}
+VARIANTS = {
+    "boxloss": Way(use_boxloss),
+    "original": Way(lambda model: None),
+    "original, in float32": Way(criterion_in_float32),
+    "boxloss, in fixed shapes": Way(partial(use_boxloss, **LIMITS), in_fixed_shapes=True),
 }
 USUAL = ("boxloss", "original")
+MORE = {"YOLO11n": ("original, in float32",), "RT-DETR-R18": ("boxloss, in fixed shapes",)}
+
+
+def ways(case: str) -> tuple[str, ...]:
+    return (*USUAL, *MORE.get(case, ()))
+
+
+def of_same_outputs(case: str) -> dict[str, Change]:
+    """In fixed shapes the denoising queries are others."""
+    found = {name: VARIANTS[name] for name in ways(case)}
+    return {name: way.change for name, way in found.items() if not way.in_fixed_shapes}
+
 
 # --- Measuring ---
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--seeds", nargs="+", type=int, default=[*SEEDS])
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=USUAL)
 
 
 def measure(run: Run) -> None:
+    torch.backends.cudnn.deterministic = True
     scenes = (
         compose("train", QUICK_TRAIN if run.quick else TRAIN, run.device),
         compose("test", QUICK_TEST if run.quick else TEST, run.device),
@@ -67,7 +85,7 @@ def measure(run: Run) -> None:
         for seed in run.options.seeds:
             try:
                 for variant in run.options.variants:
-                    compared = VARIANTS if variant == "original" and "YOLO" in name else {}
+                    compared = of_same_outputs(name) if variant == "original" else {}
                     for point in train(detector, VARIANTS[variant], seed, *scenes, compared):
                         record(run, {"case": name, "seed": seed}, variant, point)
             except ImportError as error:
@@ -100,7 +118,8 @@ def draw(frame: Any, machine: Mapping[str, str]) -> Any:
     figure, panels = drawing.plt.subplots(
         len(PANELS), len(names), figsize=(3 + 2.7 * len(names), 4), sharex=True, squeeze=False
     )
-    colours = dict(zip(VARIANTS, (drawing.BLUE, drawing.DARK, drawing.PALE_BLUE), strict=True))
+    colours = (drawing.BLUE, drawing.DARK, drawing.PALE_BLUE, drawing.DARK_BLUE)
+    colours = dict(zip(VARIANTS, colours, strict=True))
     shown_variants = [each for each in colours if each in set(frame["variant"])]
     for quantity, line in zip(PANELS, panels, strict=True):
         line[0].set_ylabel(PANELS[quantity], fontsize=8)
@@ -112,7 +131,8 @@ def draw(frame: Any, machine: Mapping[str, str]) -> Any:
             panel.set_ylim(bottom=0)
             drawing.quiet_axes(panel)
     for name, head, foot in zip(names, panels[0], panels[-1], strict=True):
-        head.set_title(name, fontsize=9)
+        found = drawing.pick(frame, case=name, quantity="mAP50-95", trained=100)
+        head.set_title("\n".join((name, *judged(found))), fontsize=8)
         foot.set_xlabel("% of the steps", fontsize=8)
     for variant in shown_variants:
         panels[0][0].plot([], [], color=colours[variant], label=variant)

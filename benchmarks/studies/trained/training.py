@@ -31,6 +31,12 @@ Change = Callable[[nn.Module], Any]
 
 
 @dataclass(frozen=True)
+class Way:
+    change: Change  # of the criterion
+    in_fixed_shapes: bool = False
+
+
+@dataclass(frozen=True)
 class Point:
     percent: int  # of all steps
     seconds: float  # of training alone
@@ -41,7 +47,7 @@ class Point:
 
 def train(
     detector: Detector,
-    change: Change,
+    way: Way,
     seed: int,
     train: Scenes,
     test: Scenes,
@@ -50,23 +56,24 @@ def train(
     device = train.pictures.device
     torch.manual_seed(seed)
     model = detector.make().to(device).train()
-    change(model)
+    way.change(model)
+    make = detector.fixed if way.in_fixed_shapes else detector.batch
     torch.manual_seed(seed)  # of denoising queries
     decayed = [each for each in model.parameters() if each.ndim > 1]
     others = [each for each in model.parameters() if each.ndim <= 1]
     groups = [{"params": decayed}, {"params": others, "weight_decay": 0}]
     optimizer = torch.optim.AdamW(groups, detector.rate, weight_decay=detector.decay, fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda at: rate(at / detector.steps))
-    drawn = batches(train, detector.images, seed)
+    drawn = batches(train, detector.images, seed, detector.has_masks)
     seconds, steps = 0.0, detector.steps // POINTS
     for point in range(1, POINTS + 1):
         total = torch.zeros((), device=device)
         wait(device)
         start = time.perf_counter()
         for _ in range(steps):
-            pictures, boxes, labels = next(drawn)
+            pictures, wanted = next(drawn)
             with torch.autocast(device.type, torch.bfloat16):
-                loss = detector.batch([*pictures], boxes, labels)(model)
+                loss = make([*pictures], *wanted)(model)
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), detector.clip)
@@ -81,7 +88,10 @@ def train(
             (total / steps).item(),
             average_precision(detector, model, test),
             losses_of_same_outputs(
-                detector, model, compared, batches(train, detector.images, seed)
+                detector,
+                model,
+                compared,
+                batches(train, detector.images, seed, detector.has_masks),
             ),
         )
 
@@ -103,10 +113,14 @@ def losses_of_same_outputs(
     for name, change in compared.items():
         change(copies[name])
     losses = dict.fromkeys(compared, 0.0)
-    for pictures, boxes, labels in islice(drawn, COMPARED_BATCHES if compared else 0):
-        batch = detector.batch([*pictures], boxes, labels)
+    for step, (pictures, wanted) in enumerate(islice(drawn, COMPARED_BATCHES if compared else 0)):
+        batch = detector.batch([*pictures], *wanted)
         for name, copied in copies.items():
-            with torch.autocast(pictures.device.type, torch.bfloat16):
+            with (
+                torch.random.fork_rng(),
+                torch.autocast(pictures.device.type, torch.bfloat16),
+            ):
+                torch.manual_seed(step)  # the same denoising queries, points and dropout
                 losses[name] += batch(copied).item() / COMPARED_BATCHES
     return losses
 

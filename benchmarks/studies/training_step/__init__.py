@@ -35,7 +35,6 @@ from functools import partial
 from typing import Any
 
 import torch
-from boxloss.torch.compat import use_boxloss
 from boxloss.torch.compat.stand_in import ImpossibleError, put_stand_ins
 from torch import Tensor, nn
 
@@ -209,7 +208,7 @@ def with_fixed_shapes(case: Case, model: nn.Module) -> None:
     if case.detector.fixed is None:
         raise UnavailableError(f"{case.name} is not tried in fixed shapes")
     most = min(MOST_BOXES, case.detector.crowd)
-    use_boxloss(model, max_boxes=most, denoising_boxes=max(case.counts))
+    case.detector.use_boxloss(model, max_boxes=most, denoising_boxes=max(case.counts))
     for each in model.modules():  # transformers' encoders ask in training what they must wait for
         if type(each).__name__.endswith("EncoderLayer"):
             each.training = False

@@ -39,9 +39,9 @@ class Detector:
     batch: Callable[[list[Tensor], list[Tensor], list[Tensor]], Batch]  # images, boxes, labels
     size: tuple[int, int]  # images, and their side in pixels
     quick: tuple[int, int]
-    use_boxloss: Callable[[nn.Module], Any] = use_boxloss
+    use_boxloss: Callable[..., Any] = use_boxloss  # also with limits
     compile: Callable[[nn.Module], Any] = torch.compile
-    fixed: Callable[[Any], Any] | None = None  # a batch in fixed shapes, of `batch`'s arguments
+    fixed: Callable[..., Any] | None = None  # a batch in fixed shapes, of `batch`'s arguments
     crowd: int = 100  # the ground truth of a crowded image
 
 
@@ -84,11 +84,13 @@ def detr_batch(
     return lambda model: model(pixel_values=pixels, labels=of_images).loss
 
 
-def fixed_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+def fixed_batch(
+    images: list[Tensor], boxes: list[Tensor], labels: list[Tensor], most: int = MOST_BOXES
+) -> Batch:
     pixels = torch.stack(images)
     pairs = zip(boxes, labels, strict=True)
     lists = [{"boxes": box, "class_labels": label} for box, label in pairs]
-    wanted = FixedTargets.of(lists, max_boxes=MOST_BOXES)
+    wanted = FixedTargets.of(lists, max_boxes=most)
     return lambda model: model(pixel_values=pixels, labels=wanted).loss
 
 
@@ -241,12 +243,18 @@ class RfDetr(nn.Module):
         return sum(weight * losses[name] for name, weight in self.criterion.weight_dict.items())
 
 
-def rf_detr_batch(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
-    from rfdetr.utilities.tensors import nested_tensor_from_tensor_list
+def rf_detr_batch(
+    images: list[Tensor], boxes: list[Tensor], labels: list[Tensor], most: int | None = None
+) -> Batch:
+    from rfdetr.utilities.tensors import nested_tensor_from_tensor_list, pad_targets_to_fixed_count
 
     samples = nested_tensor_from_tensor_list(images)
     pairs = zip(boxes, labels, strict=True)
     targets = [{"boxes": box, "labels": label} for box, label in pairs]
+    if most is not None:
+        device = images[0].device
+        padded = pad_targets_to_fixed_count(targets, most)  # which says on the host what is valid
+        targets = [{name: part.to(device) for name, part in each.items()} for each in padded]
     return lambda model: model(samples, targets)
 
 
@@ -314,8 +322,10 @@ DETECTORS = {
         rf_detr_batch,
         (16, 576),
         (2, 128),
-        use_boxloss=lambda model: use_boxloss(model.criterion),
+        # Padding, as its trainer has it, says itself which rows are valid.
+        use_boxloss=lambda model, **limits: use_boxloss(model.criterion),
         compile=compiled_rf_detr,
+        fixed=partial(rf_detr_batch, most=MOST_BOXES),
     ),
     **{
         name: Detector(make, batch, (16, 640), (2, 128), fixed=fixed)
