@@ -69,21 +69,45 @@ struct FindBestOfBoxes : Matching<B> {
 
 template <class B>
 struct MatchAnchors : Matching<B> {
+  using C = typename B::Value;
+
   KOKKOS_FUNCTION void operator()(std::int64_t at) const {
     const auto& a = this->args;
     const std::int64_t image = this->image_of(at), slot = at - image * a.anchor_count;
     const MatchBox<B> anchor = this->anchor_at(at);
     const auto bounds = bounds_of(anchor);
     const OwnBoxes own = this->boxes_of(image);
-    const bool has_low_quality = a.low_quality != LowQuality::kNone;
-    FoundBoxes<typename B::Value> found = {0, own.begin, kNoBox};
+    C best_iou = 0;
+    std::int64_t best_row = own.begin;
+    std::int64_t mark = kNoBox;  // the last box whose best IoU is the anchor's
     for (std::int64_t row = own.begin; row < own.end; ++row) {
+      const C low_quality = low_quality_of(row);
+      if (low_quality == C(0)) mark = row;  // then all anchors have the box's best IoU
       const MatchBox<B>& box = this->boxes[row];
-      compare<Atomics>(a, this->best, anchor, static_cast<int>(slot), box, row,
-                       can_overlap(extent_of(box), bounds),
-                       low_quality_of(a, this->best, has_low_quality, row), found);
+      if (!can_overlap(extent_of(box), bounds)) continue;
+      const C iou = iou_of(box, anchor);
+      if (is_better(iou, best_iou)) {
+        best_iou = iou;
+        best_row = row;
+      }
+      if (iou != low_quality) continue;
+      mark = row;
+      if (a.low_quality == LowQuality::kForce) {
+        Atomics::min(&this->best.anchors[row], static_cast<unsigned>(slot));
+      }
     }
-    write_found(a, image, slot, own, found);
+    std::int64_t match = own.begin < own.end ? match_of(a, best_iou, best_row) : kNoBox;
+    if (mark != kNoBox && a.low_quality == LowQuality::kArgmax) match = best_row;
+    if (mark != kNoBox && a.low_quality == LowQuality::kOverwrite) match = mark;
+    write_match(a, image, slot, match, best_iou);
+  }
+
+ private:
+  /// The best IoU of a box; NaN where low quality does not apply to it.
+  KOKKOS_FUNCTION C low_quality_of(std::int64_t row) const {
+    if (this->args.low_quality == LowQuality::kNone) return kNotANumber<C>;
+    const C iou = this->best.iou(row);
+    return takes_low_quality(this->args, iou) ? iou : kNotANumber<C>;
   }
 };
 

@@ -7,7 +7,7 @@
 
 /// Max-IoU matching. Low quality takes two passes, of the same arithmetic: the first finds each
 /// box's best IoU, by atomic maxima of integers, which are the same every time; the second compares
-/// with it: Kokkos by a thread for each anchor, all of them.
+/// with it.
 namespace boxloss {
 
 /// An IoU as an unsigned integer, in the same order: 0 is the lowest, NaN the highest.
@@ -72,52 +72,6 @@ BOXLOSS_HOST_DEVICE OwnBoxes own_boxes(const MaxIouArgs<C>& a, std::int64_t imag
 template <class B>
 BOXLOSS_HOST_DEVICE auto bounds_of(const MatchBox<B>& anchor) {
   return has_bounds(anchor) ? extent_of(anchor) : everywhere<typename B::Value>();
-}
-
-/// The best IoU of a box; NaN where low quality does not apply to it.
-template <class C>
-BOXLOSS_HOST_DEVICE C low_quality_of(const MaxIouArgs<C>& a, const BestOfBoxes<C>& best,
-                                     bool has_low_quality, std::int64_t row) {
-  return has_low_quality && takes_low_quality(a, best.iou(row)) ? best.iou(row) : kNotANumber<C>;
-}
-
-/// What an anchor has found among its image's boxes.
-template <class C>
-struct FoundBoxes {
-  C iou;                   ///< the best one
-  std::int64_t row, mark;  ///< the box of this IoU; the last one whose best IoU is the anchor's
-};
-
-/// Compares with one more box, of row `row`, whose best IoU, if it matters, is `low_quality`.
-template <class Atomics, class B, class C>
-BOXLOSS_HOST_DEVICE void compare(const MaxIouArgs<C>& a, const BestOfBoxes<C>& best,
-                                 const MatchBox<B>& anchor_box, int anchor, const MatchBox<B>& box,
-                                 std::int64_t row, bool can_overlap, C low_quality,
-                                 FoundBoxes<C>& found) {
-  if (low_quality == C(0)) found.mark = row;  // then all anchors have the box's best IoU
-  if (!can_overlap) return;
-  const C iou = iou_of(box, anchor_box);
-  if (is_better(iou, found.iou)) {
-    found.iou = iou;
-    found.row = row;
-  }
-  if (iou == low_quality) {
-    found.mark = row;
-    if (a.low_quality == LowQuality::kForce) {
-      Atomics::min(&best.anchors[row], static_cast<unsigned>(anchor));
-    }
-  }
-}
-
-template <class C>
-BOXLOSS_HOST_DEVICE void write_found(const MaxIouArgs<C>& a, std::int64_t image,
-                                     std::int64_t anchor, const OwnBoxes& own,
-                                     const FoundBoxes<C>& found) {
-  std::int64_t match = kNoBox;
-  if (own.begin < own.end) match = match_of(a, found.iou, found.row);
-  if (found.mark != kNoBox && a.low_quality == LowQuality::kArgmax) match = found.row;
-  if (found.mark != kNoBox && a.low_quality == LowQuality::kOverwrite) match = found.mark;
-  write_match(a, image, anchor, match, found.iou);
 }
 
 /// Gives each box of an image its anchor, unless a later box gets the same one. Called by each of
