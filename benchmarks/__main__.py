@@ -3,6 +3,7 @@
 """Runs a study: python -m benchmarks STUDY [options], python -m benchmarks STUDY --help
 
 python -m benchmarks --list                              all studies, and their questions
+python -m benchmarks all FOLDER                          the figures of a machine with a GPU
 python -m benchmarks matcher --quick                     seconds, to see what it does
 python -m benchmarks detectors --json FILE --pictures DIR
 python -m benchmarks detectors --redraw FILE             its pictures from an earlier run's figures

@@ -36,6 +36,10 @@ def main(arguments: list[str]) -> int:
         for name in found:
             print(f"{name:<18} {question(load(name))}")
         return 0
+    if arguments[:1] == ["all"]:
+        from .everything import main as run_everything
+
+        return run_everything(arguments[1:])
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", epilog="python -m benchmarks STUDY --help has its options"
     )

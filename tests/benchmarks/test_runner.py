@@ -17,7 +17,7 @@ pytest.importorskip("rich")
 from boxloss._trace import RANGE, counts_of
 
 from benchmarks.common.cases import dense_case
-from benchmarks.runner import program
+from benchmarks.runner import everything, program
 from benchmarks.runner.agreement import DisagreementError
 from benchmarks.runner.clocks import Effort, wall_samples
 from benchmarks.runner.results import Results, number, read_results, summary
@@ -143,6 +143,18 @@ def test_a_wrong_option_says_what_is_allowed(
     with pytest.raises(SystemExit):
         program.main(["two", *arguments])
     assert complaint in capsys.readouterr().err
+
+
+def test_all_figures_go_on_where_they_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = {"host": ["host", "--device", "cpu"], "host again": ["host", "--no-such-option"]}
+    monkeypatch.setattr(everything, "runs", lambda: runs)
+    assert program.main(["all", str(tmp_path), "--quick"]) == 1
+    assert "host: done" in capsys.readouterr().out
+    assert program.main(["all", str(tmp_path), "--list"]) == 0
+    assert capsys.readouterr().out == "host again\n"
+    assert len(read_results(tmp_path / "host.json").runs) == 1
 
 
 def test_calls_take_turns_in_an_order_that_is_drawn_anew() -> None:
