@@ -1,20 +1,22 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""The study of trainings judges by pycocotools and paired seeds, has a YOLO's own criterion in
-float32, and knows which pixels show a box."""
+"""The study of trainings judges by pycocotools and paired seeds, and has a YOLO's own criterion in
+float32; RT-DETR's parameters have the same gradients both ways."""
 
+from copy import deepcopy
 from itertools import repeat
 
 import pytest
 import torch
+from boxloss.torch.compat import use_boxloss
 
 pytest.importorskip("pycocotools")
 pytest.importorskip("transformers")
 pytest.importorskip("ultralytics")
 
-from benchmarks.studies.trained.detectors import DETECTORS, around, criterion_in_float32, yolo11n
+from benchmarks.studies.trained.detectors import DETECTORS, criterion_in_float32, yolo11n
 from benchmarks.studies.trained.paired import verdict
-from benchmarks.studies.trained.scenes import Scenes, batches, compose
+from benchmarks.studies.trained.scenes import Scenes
 from benchmarks.studies.trained.training import judged, losses_of_same_outputs
 
 YOLO = DETECTORS["YOLO11n"]
@@ -27,8 +29,7 @@ def precisions(all_boxes: float, small: float) -> object:
 
 
 def test_the_truth_has_a_precision_of_1_and_less_if_it_is_moved_or_incomplete() -> None:
-    pixels = torch.zeros(2, 4, 320, 320, dtype=torch.uint8)
-    scenes = Scenes(pixels[:, :3], BOXES, LABELS, pixels[:, 3])
+    scenes = Scenes(torch.zeros(2, 3, 320, 320, dtype=torch.uint8), BOXES, LABELS)
     truth = torch.cat((BOXES[0], torch.ones(2, 1), LABELS[0][:, None]), 1)
     none = torch.zeros(0, 6)
     moved = truth + torch.tensor([4.0, 0, 4, 0, 0, 0])
@@ -46,7 +47,7 @@ def test_a_criterion_in_float32_ignores_autocast() -> None:
     pictures, labels = torch.rand(2, 3, 64, 64), [torch.zeros(1)] * 2
     boxes = [torch.tensor([[0.5, 0.5, 0.4, 0.6]])] * 2  # large enough to have anchors
     variants = {"original": lambda model: None, "in float32": criterion_in_float32}
-    losses = losses_of_same_outputs(YOLO, model, variants, repeat((pictures, (boxes, labels))))
+    losses = losses_of_same_outputs(YOLO, model, variants, repeat((pictures, boxes, labels)))
     batch = {"img": pictures, "batch_idx": torch.arange(2.0)}
     batch |= {"bboxes": torch.cat(boxes), "cls": torch.cat(labels)}
     criterion = model.init_criterion()
@@ -72,17 +73,19 @@ def test_six_pairs_are_judged(differences: list[float], word: str) -> None:
     assert verdict(ours, originals).startswith(word)
 
 
-def test_a_batch_has_masks_inside_their_boxes() -> None:
-    pytest.importorskip("sklearn")
-    scenes = compose("test", 6, torch.device("cpu"))
-    pictures, (boxes, labels, masks) = next(batches(scenes, 6, 0, masks=True))
-    assert sum(map(len, labels)) > 0
-    for own, shown in zip(boxes, masks, strict=True):
-        assert shown.shape == (len(own), *pictures.shape[2:])
-        centre, size = (320 * own).split(2, 1)
-        seen = shown.flatten(1).any(1)
-        corners = torch.cat((centre - size / 2, centre + size / 2), 1)[seen]
-        found = around(shown[seen] > 0)
-        assert (found[:, :2] > corners[:, :2] - 1.5).all()
-        assert (found[:, 2:] < corners[:, 2:] + 1.5).all()
-        assert seen.float().mean() > 0.5 or not len(own)
+def test_both_criteria_of_rt_detr_give_all_parameters_the_same_gradients() -> None:
+    torch.manual_seed(0)
+    model = DETECTORS["RT-DETR-R18"].make().train()
+    pictures = torch.rand(2, 3, 64, 64)
+    boxes = [torch.tensor([[0.5, 0.5, 0.4, 0.6], [0.3, 0.2, 0.1, 0.05]]), torch.zeros(0, 4)]
+    labels = [torch.tensor([3, 10]), torch.zeros(0, dtype=torch.long)]
+    gradients = []
+    for change in (use_boxloss, lambda model: None):
+        copied = deepcopy(model)
+        change(copied)
+        torch.manual_seed(1)  # of denoising queries
+        DETECTORS["RT-DETR-R18"].batch([*pictures], boxes, labels)(copied).backward()
+        own = (each.grad for each in copied.parameters())
+        gradients.append(torch.cat([each.flatten() for each in own if each is not None]))
+    ours, original = gradients
+    assert (ours - original).norm() <= 1e-6 * original.norm()

@@ -5,13 +5,13 @@
 Each is trained both ways: from the same weights, on the same batches, by AdamW with a warm-up and a
 cosine, under autocast to bfloat16. Pictures are composed of photographs, faces and digits; those of
 the test are of none that training has seen. mAP50-95 is pycocotools' of the test, computed in
-float32; Mask2Former's of the boxes around its masks. A seed gives the first weights, the batches
-and how they are augmented, and what a model draws. cuDNN is deterministic, sums by atomics, as in a
-DETR's deformable attention, are not: two trainings with the very same criterion may differ. So
-`paired` judges by six seeds what of a difference is chance. Seconds are of training alone. Of a
-model trained with its own criterion, both criteria also give the loss of the same outputs, and a
-YOLO's own in float32, too: what that changes is bfloat16's. In fixed shapes the limit, of denoising
-queries too, is as many boxes as the fullest picture has.
+float32. A seed gives the first weights, the batches and how they are augmented, and what a model
+draws. cuDNN is deterministic, sums by atomics, as in a DETR's deformable attention, are not: two
+trainings with the very same criterion may differ. So `paired` judges by six seeds what of a
+difference is chance. Seconds are of training alone. Of a model trained with its own criterion, both
+criteria also give the loss of the same outputs, and a YOLO's own in float32, too: what that changes
+is bfloat16's. In fixed shapes the limit, of denoising queries too, is as many boxes as the fullest
+picture has.
 
     python -m benchmarks trained --cases YOLO11n --seeds 0 --json trained-0.json
     python -m benchmarks trained --json trained.json --add trained-0.json trained-1.json

@@ -11,10 +11,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.utils._pytree import tree_map_only
 
-from ..training_step.detectors import STAGES, Batch, detr_batch, fixed_batch, yolo, yolo_batch
+from ..training_step.detectors import Batch, detr_batch, fixed_batch, yolo, yolo_batch
 from .scenes import CLASSES, CROWD_COUNTS, SIDE
 
 MOST_FOUND = 100  # in a picture, as many as COCO's mAP counts
@@ -23,7 +22,7 @@ MOST_FOUND = 100  # in a picture, as many as COCO's mAP counts
 @dataclass(frozen=True)
 class Detector:
     make: Callable[[], nn.Module]
-    batch: Callable[..., Batch]  # of images, boxes, labels, and masks if it has some
+    batch: Callable[[list[Tensor], list[Tensor], list[Tensor]], Batch]  # images, boxes, labels
     # Of each picture (k, 6): corners in pixels, score, class.
     detect: Callable[[nn.Module, Tensor], list[Tensor]]
     images: int  # in a batch
@@ -31,8 +30,7 @@ class Detector:
     rate: float  # the highest
     decay: float
     clip: float  # of the gradient's norm
-    has_masks: bool = False
-    fixed: Callable[..., Batch] | None = None  # a batch in fixed shapes
+    fixed: Callable[..., Batch] | None = None  # in fixed shapes, of the same
 
 
 yolo11n = partial(yolo("DetectionModel", "yolo11n.yaml", nc=CLASSES), SIDE)
@@ -121,74 +119,12 @@ def d_fine_n() -> nn.Module:
 
 def detect_by_detr(model: Any, images: Tensor) -> list[Tensor]:
     found = model(pixel_values=images)
-    centre, size = found.pred_boxes.split(2, -1)
-    corners = SIDE * torch.cat((centre - size / 2, centre + size / 2), -1)
-    return best(found.logits.sigmoid(), corners)
-
-
-def best(scores: Tensor, corners: Tensor) -> list[Tensor]:
-    """Of (images, queries, CLASSES) and (images, queries, 4)."""
-    chosen, place = scores.flatten(1).topk(MOST_FOUND)
+    scores, place = found.logits.sigmoid().flatten(1).topk(MOST_FOUND)
     query, label = place // CLASSES, place % CLASSES
-    boxes = corners.gather(1, query[..., None].expand(-1, -1, 4))
-    return [*torch.cat((boxes, chosen[..., None], label[..., None]), -1)]
-
-
-def small_mask2former() -> nn.Module:
-    from transformers import (
-        Mask2FormerConfig,
-        Mask2FormerForUniversalSegmentation,
-        SwinConfig,
-    )
-
-    backbone = SwinConfig(
-        image_size=SIDE,
-        embed_dim=48,
-        depths=[2, 2, 2, 2],
-        num_heads=[2, 4, 8, 16],
-        window_size=5,
-        drop_path_rate=0.0,
-        out_features=[*STAGES],
-    )
-    config = Mask2FormerConfig(
-        backbone_config=backbone,
-        feature_size=128,
-        mask_feature_size=128,
-        hidden_dim=128,
-        encoder_feedforward_dim=256,
-        encoder_layers=3,
-        dim_feedforward=512,
-        decoder_layers=4,
-        num_attention_heads=4,
-        num_queries=60,
-        train_num_points=4096,
-        num_labels=CLASSES,
-    )
-    return Mask2FormerForUniversalSegmentation(config)
-
-
-def mask2former_batch(
-    images: list[Tensor], boxes: list[Tensor], labels: list[Tensor], masks: list[Tensor]
-) -> Batch:
-    given = {"pixel_values": torch.stack(images), "class_labels": labels, "mask_labels": masks}
-    return lambda model: model(**given).loss
-
-
-def detect_by_mask2former(model: Any, images: Tensor) -> list[Tensor]:
-    """The boxes around its masks."""
-    found = model(pixel_values=images)
-    masks = functional.interpolate(found.masks_queries_logits, (SIDE, SIDE), mode="bilinear") > 0
-    scores = found.class_queries_logits.softmax(-1)[..., :-1] * masks.any((2, 3))[..., None]
-    return best(scores, around(masks))
-
-
-def around(masks: Tensor) -> Tensor:
-    """(..., SIDE, SIDE) to corners; of an empty mask the whole picture's."""
-    ends = []
-    for axis in (-2, -1):  # left and right are those of columns
-        shown = masks.any(axis).byte()
-        ends.append(torch.stack((shown.argmax(-1), SIDE - shown.flip(-1).argmax(-1)), -1))
-    return torch.stack(ends, -1).flatten(-2).float()
+    boxes = found.pred_boxes.gather(1, query[..., None].expand(-1, -1, 4))
+    centre, size = boxes.split(2, -1)
+    corners = SIDE * torch.cat((centre - size / 2, centre + size / 2), -1)
+    return [*torch.cat((corners, scores[..., None], label[..., None]), -1)]
 
 
 # The fullest picture's boxes are the limit in fixed shapes.
@@ -202,9 +138,4 @@ DETECTORS = {
         fixed=fixed_detr_batch,
     ),
     "D-FINE-N": Detector(d_fine_n, detr_batch, detect_by_detr, 32, 1000, 4e-4, 1e-4, 0.1),
-    "small Mask2Former": Detector(
-        *(small_mask2former, mask2former_batch, detect_by_mask2former),
-        *(16, 1000, 4e-4, 1e-4, 1.0),
-        has_masks=True,
-    ),
 }

@@ -39,7 +39,6 @@ class Scenes:
     pictures: Tensor  # (n, 3, SIDE, SIDE) uint8
     boxes: list[Tensor]  # of each picture, (k, 4) corners in pixels, on the host
     labels: list[Tensor]
-    owners: Tensor  # (n, SIDE, SIDE) uint8: 1 + whose box each pixel shows, 0 the background's
 
     def __len__(self) -> int:
         return len(self.boxes)
@@ -61,7 +60,6 @@ def compose(split: Split, count: int, device: torch.device) -> Scenes:
     faces, digits = as_objects(load_faces(split)), load_digits(split)
     photographs = [each.to(device) for each in load_photographs(split)]
     pictures = torch.empty(count, 3, SIDE, SIDE, dtype=torch.uint8, device=device)
-    owners = torch.zeros(count, SIDE, SIDE, dtype=torch.uint8, device=device)
     boxes, labels = [], []
     for first in range(0, count, TOGETHER):
         size = min(TOGETHER, count - first)
@@ -76,12 +74,11 @@ def compose(split: Split, count: int, device: torch.device) -> Scenes:
             faced = torch.tensor([bool(chosen[i].labels[slot] == FACE) for i in filled])
             tints = torch.where((faced | light[filled])[:, None], 1 - tints, tints)
             where = torch.tensor(filled, device=device)
-            drawn[where], covered = pasted(drawn[where], textures, corners, tints.to(device))
-            owners[first + where] = owners[first + where].where(~covered, slot + 1)
+            drawn[where] = pasted(drawn[where], textures, corners, tints.to(device))
         pictures[first : first + size] = (255 * drawn).round().byte()
         boxes += [each.corners for each in chosen]
         labels += [each.labels for each in chosen]
-    return Scenes(pictures, boxes, labels, owners)
+    return Scenes(pictures, boxes, labels)
 
 
 @dataclass(frozen=True)
@@ -127,17 +124,15 @@ def background(photographs: list[Tensor], draws: torch.Generator) -> Tensor:
     return functional.interpolate(crop[None], (SIDE, SIDE), mode="bilinear")[0]
 
 
-def pasted(
-    pictures: Tensor, textures: Tensor, corners: Tensor, tints: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Each picture with a texture of its own at its own place, and which pixels show that."""
+def pasted(pictures: Tensor, textures: Tensor, corners: Tensor, tints: Tensor) -> Tensor:
+    """Each picture with a texture of its own at its own place."""
     centres = torch.arange(SIDE, device=pictures.device) + 0.5
     low, high = corners[:, None, :2], corners[:, None, 2:]
     x, y = (2 * (centres[None, :, None] - low) / (high - low) - 1).unbind(-1)  # -1 to 1 inside
     columns, rows = torch.broadcast_tensors(x[:, None, :], y[:, :, None])
     found = functional.grid_sample(textures, torch.stack((columns, rows), -1), align_corners=False)
     grey, cover = found.split(1, 1)
-    return pictures * (1 - cover) + grey * tints[:, :, None, None], cover[:, 0] > 0.5
+    return pictures * (1 - cover) + grey * tints[:, :, None, None]
 
 
 # --- Sources ---
@@ -185,20 +180,19 @@ def resized(images: Tensor) -> Tensor:
 LARGEST_ZOOM, LARGEST_SHIFT, LARGEST_GAIN = 1.25, 0.1, 1.3
 LEAST_SEEN = 0.5  # of a box that stays
 
-# Pictures; boxes as parts of sides, labels, and masks (k, SIDE, SIDE) if asked for.
-Batch = tuple[Tensor, tuple[list[Tensor], ...]]
+Batch = tuple[Tensor, list[Tensor], list[Tensor]]  # pictures, boxes as parts of sides, labels
 
 
-def batches(scenes: Scenes, size: int, seed: int, masks: bool = False) -> Iterator[Batch]:
+def batches(scenes: Scenes, size: int, seed: int) -> Iterator[Batch]:
     """Without end; another order, and other zooms, shifts and brightness, in each epoch."""
     draws = torch.Generator().manual_seed(seed)
     while True:
         order = torch.randperm(len(scenes), generator=draws)
         for chosen in order[: len(order) // size * size].split(size):
-            yield augmented(scenes, chosen, draws, masks)
+            yield augmented(scenes, chosen, draws)
 
 
-def augmented(scenes: Scenes, chosen: Tensor, draws: torch.Generator, masks: bool) -> Batch:
+def augmented(scenes: Scenes, chosen: Tensor, draws: torch.Generator) -> Batch:
     """No flips, since digits have none."""
     device, count = scenes.pictures.device, len(chosen)
 
@@ -230,18 +224,7 @@ def augmented(scenes: Scenes, chosen: Tensor, draws: torch.Generator, masks: boo
     labels = torch.cat([scenes.labels[i] for i in chosen])[stays].to(device)
     ends = [0, *owner[stays].bincount(minlength=count).cumsum(0).tolist()]
     spans = [slice(*each) for each in pairwise(ends)]
-    wanted = [[each[span] for span in spans] for each in (boxes, labels)]
-    if masks:
-        shown = functional.grid_sample(
-            scenes.owners[chosen.to(device)][:, None].float(),
-            grid,
-            mode="nearest",
-            align_corners=False,
-        )
-        slots = torch.cat([torch.arange(1, n + 1) for n in counts])[stays].to(device)
-        numbers = (slots[span, None, None] for span in spans)
-        wanted.append([(own == each).float() for own, each in zip(shown, numbers, strict=True)])
-    return pictures, tuple(wanted)
+    return pictures, [boxes[each] for each in spans], [labels[each] for each in spans]
 
 
 def area(corners: Tensor) -> Tensor:

@@ -64,16 +64,16 @@ def train(
     groups = [{"params": decayed}, {"params": others, "weight_decay": 0}]
     optimizer = torch.optim.AdamW(groups, detector.rate, weight_decay=detector.decay, fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda at: rate(at / detector.steps))
-    drawn = batches(train, detector.images, seed, detector.has_masks)
+    drawn = batches(train, detector.images, seed)
     seconds, steps = 0.0, detector.steps // POINTS
     for point in range(1, POINTS + 1):
         total = torch.zeros((), device=device)
         wait(device)
         start = time.perf_counter()
         for _ in range(steps):
-            pictures, wanted = next(drawn)
+            pictures, boxes, labels = next(drawn)
             with torch.autocast(device.type, torch.bfloat16):
-                loss = make([*pictures], *wanted)(model)
+                loss = make([*pictures], boxes, labels)(model)
             optimizer.zero_grad()
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), detector.clip)
@@ -88,10 +88,7 @@ def train(
             (total / steps).item(),
             average_precision(detector, model, test),
             losses_of_same_outputs(
-                detector,
-                model,
-                compared,
-                batches(train, detector.images, seed, detector.has_masks),
+                detector, model, compared, batches(train, detector.images, seed)
             ),
         )
 
@@ -113,14 +110,16 @@ def losses_of_same_outputs(
     for name, change in compared.items():
         change(copies[name])
     losses = dict.fromkeys(compared, 0.0)
-    for step, (pictures, wanted) in enumerate(islice(drawn, COMPARED_BATCHES if compared else 0)):
-        batch = detector.batch([*pictures], *wanted)
+    for step, (pictures, boxes, labels) in enumerate(
+        islice(drawn, COMPARED_BATCHES if compared else 0)
+    ):
+        batch = detector.batch([*pictures], boxes, labels)
         for name, copied in copies.items():
             with (
                 torch.random.fork_rng(),
                 torch.autocast(pictures.device.type, torch.bfloat16),
             ):
-                torch.manual_seed(step)  # the same denoising queries, points and dropout
+                torch.manual_seed(step)  # the same denoising queries
                 losses[name] += batch(copied).item() / COMPARED_BATCHES
     return losses
 
