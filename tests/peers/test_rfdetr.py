@@ -163,33 +163,43 @@ PROCESSES = {"auto": 1, "ddp_spawn": 2}
 APART = 2**5 * 4e-7
 
 
-@pytest.mark.long
-@pytest.mark.skipif(
-    find_spec("pytorch_lightning") is None, reason="tools/test_older_peers has rfdetr's trainer"
-)
-@pytest.mark.parametrize("strategy", PROCESSES)
-def test_trains(strategy: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """An epoch of RF-DETR's own trainer; each of its processes says what it replaces."""
-    for split in ("train", "valid"):
-        (tmp_path / split).mkdir()
-        data_set(tmp_path / split)
-    YAML.save(tmp_path / "data.yaml", {"names": [*"abcde"]})
-    options = {"dataset_dir": str(tmp_path), "dataset_file": "yolo", "epochs": 1, "batch_size": 2}
-    options |= {"device": "cpu", "strategy": strategy, "devices": PROCESSES[strategy]}
-    options |= {"num_workers": 0, "multi_scale": False, "tensorboard": False, "seed": 0}
-    options |= {"compute_val_loss": True, "eval_backend": "faster_coco_eval", "optimizer": "sgd"}
+if find_spec("pytorch_lightning") is not None:  # which tools/test_older_peers alone has
 
-    def losses(replace: Replace) -> dict[str, float]:
-        torch.manual_seed(0)
-        folder = tmp_path / replace.__name__
-        model = RFDETRNano(pretrain_weights=None, resolution=64, num_queries=20, num_select=20)
-        replaced = replace(model)
-        model.train(output_dir=str(folder), **options)
-        count = PROCESSES[strategy] if replaced else 0
-        assert capfd.readouterr().out.count("rf_detr.Criterion for rfdetr") == count
-        cells = (row.items() for row in csv.DictReader((folder / "metrics.csv").open()))
-        return {name: float(each) for row in cells for name, each in row if "loss" in name and each}
+    @pytest.mark.long
+    @pytest.mark.parametrize("strategy", PROCESSES)
+    def test_trains(strategy: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        """An epoch of RF-DETR's own trainer; each of its processes says what it replaces."""
+        for split in ("train", "valid"):
+            (tmp_path / split).mkdir()
+            data_set(tmp_path / split)
+        YAML.save(tmp_path / "data.yaml", {"names": [*"abcde"]})
+        options = {
+            "dataset_dir": str(tmp_path),
+            "dataset_file": "yolo",
+            "epochs": 1,
+            "batch_size": 2,
+        }
+        options |= {"device": "cpu", "strategy": strategy, "devices": PROCESSES[strategy]}
+        options |= {"num_workers": 0, "multi_scale": False, "tensorboard": False, "seed": 0}
+        options |= {
+            "compute_val_loss": True,
+            "eval_backend": "faster_coco_eval",
+            "optimizer": "sgd",
+        }
 
-    theirs, ours = losses(keep), losses(use_boxloss)
-    assert len({name.partition("/")[0] for name in theirs}) == 2  # of training and validation
-    assert ours == pytest.approx(theirs, rel=APART)
+        def losses(replace: Replace) -> dict[str, float]:
+            torch.manual_seed(0)
+            folder = tmp_path / replace.__name__
+            model = RFDETRNano(pretrain_weights=None, resolution=64, num_queries=20, num_select=20)
+            replaced = replace(model)
+            model.train(output_dir=str(folder), **options)
+            count = PROCESSES[strategy] if replaced else 0
+            assert capfd.readouterr().out.count("rf_detr.Criterion for rfdetr") == count
+            cells = (row.items() for row in csv.DictReader((folder / "metrics.csv").open()))
+            return {
+                name: float(each) for row in cells for name, each in row if "loss" in name and each
+            }
+
+        theirs, ours = losses(keep), losses(use_boxloss)
+        assert len({name.partition("/")[0] for name in theirs}) == 2  # of training and validation
+        assert ours == pytest.approx(theirs, rel=APART)
