@@ -76,7 +76,7 @@ def test_six_pairs_are_judged(differences: list[float], word: str) -> None:
 def test_both_criteria_of_rt_detr_give_all_parameters_the_same_gradients() -> None:
     torch.manual_seed(0)
     model = DETECTORS["RT-DETR-R18"].make().train()
-    pictures = torch.rand(2, 3, 64, 64)
+    pictures = torch.rand(2, 3, 160, 160)  # as many places as queries
     boxes = [torch.tensor([[0.5, 0.5, 0.4, 0.6], [0.3, 0.2, 0.1, 0.05]]), torch.zeros(0, 4)]
     labels = [torch.tensor([3, 10]), torch.zeros(0, dtype=torch.long)]
     gradients = []
