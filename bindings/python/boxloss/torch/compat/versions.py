@@ -16,11 +16,11 @@ OLDEST: dict[str, tuple[int, ...]] = {
 
 
 def version(project: str) -> str:
-    """As it says itself, if it is imported; else as it is installed; else "unknown"."""
+    """As it says itself, if it is imported; else as it is installed; else "of unknown version"."""
     try:
         return getattr(sys.modules.get(project), "__version__", None) or metadata.version(project)
     except metadata.PackageNotFoundError:
-        return "unknown"
+        return "of unknown version"
 
 
 def is_before(project: str, *first: int) -> bool:
