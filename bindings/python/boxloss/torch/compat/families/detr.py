@@ -107,13 +107,14 @@ def losses_of(
     last = layers.names.index("")
     end = len(layers.names) - (encoder is not None and not weighs_encoder)
     weighed = max(getattr(config, "decoder_layers", last + 1) - 1, 0)
-    total = weighted(
-        [
-            (coefficients[name], part)
-            for name, values in losses.items()
-            for part in ([values[:weighed], values[last:end]] if weighed < last else [values[:end]])
-        ]
-    ).sum()
+
+    def counted(values: Tensor) -> list[Tensor]:
+        if weighed < last:
+            return [values[:weighed], values[last:end]]
+        return [values[:end] if end < len(values) else values]  # a slice has launches in backward
+
+    parts = [(coefficients[name], part) for name in losses for part in counted(losses[name])]
+    total = weighted(parts).sum()
     named = unweighted(layers.names, losses, found(layers.scores), truth.offsets.diff())
     return total, named, auxiliary
 
