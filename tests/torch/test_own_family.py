@@ -44,7 +44,9 @@ def test_another_formula_is_refused() -> None:
     made = SetCriterion(Matcher())
     with (
         patch.object(own_family, "set_criterion", Wrong(own_family.set_criterion)),
-        pytest.raises(ValueError, match=r"\(examples of unknown version\): loss_ce_0 is "),
+        pytest.raises(
+            ValueError, match=r"this SetCriterion \(examples of unknown version\): loss_ce_0 is "
+        ),
     ):
         use_boxloss(made)
     assert type(made) is SetCriterion
