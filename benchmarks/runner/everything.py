@@ -25,8 +25,10 @@ from .results import Results, read_results
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST_SECONDS = 600
-WHOLE = "box_loss rotated assigners detectors matcher matched_pairs linear_assignment article"
-WHOLE += " face_detector host jax"
+WHOLE = (
+    *("box_loss", "rotated", "assigners", "detectors", "matcher", "matched_pairs"),
+    *("linear_assignment", "article", "face_detector", "host", "jax"),
+)
 
 
 def runs() -> dict[str, list[str]]:
@@ -34,7 +36,7 @@ def runs() -> dict[str, list[str]]:
     from ..studies import trained, training_step
     from ..studies.trained.paired import SEEDS
 
-    found = {name: [name] for name in WHOLE.split()}
+    found = {name: [name] for name in WHOLE}
     for case in training_step.CASES:
         for boxes in training_step.BOXES:
             arguments = ["--cases", case, "--boxes", boxes]

@@ -42,8 +42,8 @@ CASES = tuple(DETECTORS)
 TRAIN, TEST = 4096, 512  # pictures
 QUICK_TRAIN, QUICK_TEST, QUICK_IMAGES = 8, 4, 4
 
-# The first is what ratios are taken to.
 LIMITS = {"max_boxes": CROWD_COUNTS[1], "denoising_boxes": CROWD_COUNTS[1]}
+# The first is what ratios are taken to.
 VARIANTS = {
     "boxloss": Way(use_boxloss),
     "original": Way(lambda model: None),
@@ -85,6 +85,9 @@ def measure(run: Run) -> None:
         for seed in run.options.seeds:
             try:
                 for variant in run.options.variants:
+                    if VARIANTS[variant].in_fixed_shapes and detector.fixed is None:
+                        run.skip(variant, f"{name} is not tried in fixed shapes")
+                        continue
                     compared = of_same_outputs(name) if variant == "original" else {}
                     for point in train(detector, VARIANTS[variant], seed, *scenes, compared):
                         record(run, {"case": name, "seed": seed}, variant, point)
