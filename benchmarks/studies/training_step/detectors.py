@@ -228,13 +228,14 @@ def box_and_mask_batch(images: list[Tensor], boxes: list[Tensor], labels: list[T
 class RfDetr(nn.Module):
     """A model of rfdetr, and its criterion, as its trainer makes them."""
 
-    def __init__(self, side: int) -> None:
+    def __init__(self, side: int, size: str = "Medium", training: str = "TrainConfig") -> None:
         super().__init__()
-        from rfdetr.config import RFDETRMediumConfig, TrainConfig
+        from rfdetr import config as configs
         from rfdetr.models import lwdetr
 
-        config = RFDETRMediumConfig(pretrain_weights=None, num_classes=CLASSES, resolution=side)
-        training = TrainConfig(dataset_dir=".", output_dir=".")
+        make = getattr(configs, f"RFDETR{size}Config")
+        config = make(pretrain_weights=None, num_classes=CLASSES, resolution=side)
+        training = getattr(configs, training)(dataset_dir=".", output_dir=".")
         self.model: Any = lwdetr.build_model_from_config(config, training)
         self.criterion: Any = lwdetr.build_criterion_from_config(config, training)[0]
 
@@ -244,18 +245,32 @@ class RfDetr(nn.Module):
 
 
 def rf_detr_batch(
-    images: list[Tensor], boxes: list[Tensor], labels: list[Tensor], most: int | None = None
+    images: list[Tensor],
+    boxes: list[Tensor],
+    labels: list[Tensor],
+    most: int | None = None,
+    **more: list[Tensor],
 ) -> Batch:
     from rfdetr.utilities.tensors import nested_tensor_from_tensor_list, pad_targets_to_fixed_count
 
     samples = nested_tensor_from_tensor_list(images)
-    pairs = zip(boxes, labels, strict=True)
-    targets = [{"boxes": box, "labels": label} for box, label in pairs]
+    wanted = {"boxes": boxes, "labels": labels, **more}
+    targets = [dict(zip(wanted, each, strict=True)) for each in zip(*wanted.values(), strict=True)]
     if most is not None:
         device = images[0].device
         padded = pad_targets_to_fixed_count(targets, most)  # which says on the host what is valid
         targets = [{name: part.to(device) for name, part in each.items()} for each in padded]
     return lambda model: model(samples, targets)
+
+
+def rf_detr_masks(images: list[Tensor], boxes: list[Tensor], labels: list[Tensor]) -> Batch:
+    masks = [each.bool() for each in ellipses(images, boxes)]
+    return rf_detr_batch(images, boxes, labels, masks=masks)
+
+
+def use_boxloss_in_rf_detr(model: Any, **limits: int) -> None:
+    """Padding, as its trainer has it, says itself which rows are valid."""
+    use_boxloss(model.criterion)
 
 
 def compiled_rf_detr(model: Any) -> Any:
@@ -322,10 +337,18 @@ DETECTORS = {
         rf_detr_batch,
         (16, 576),
         (2, 128),
-        # Padding, as its trainer has it, says itself which rows are valid.
-        use_boxloss=lambda model, **limits: use_boxloss(model.criterion),
+        use_boxloss=use_boxloss_in_rf_detr,
         compile=compiled_rf_detr,
         fixed=partial(rf_detr_batch, most=MOST_BOXES),
+    ),
+    "RF-DETR-Seg-M of rfdetr": Detector(
+        partial(RfDetr, size="SegMedium", training="SegmentationTrainConfig"),
+        rf_detr_masks,
+        (8, 432),
+        (2, 192),
+        use_boxloss=use_boxloss_in_rf_detr,
+        compile=compiled_rf_detr,
+        crowd=60,
     ),
     **{
         name: Detector(make, batch, (16, 640), (2, 128), fixed=fixed)

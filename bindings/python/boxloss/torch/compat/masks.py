@@ -19,8 +19,10 @@ from torch.nn import functional
 from ..collate import on_host
 from ..hungarian_match import hungarian_match
 from .mask_lists import check_one_size, check_shapes, check_values, masks_of, spread
+from .mask_logits import Logits, Sampling, at, logits_at, logits_of, wide
 from .targets import FixedTargets
 
+SAMPLING = Sampling()
 ALPHA = 0.25  # of the originals' focal loss; gamma is 2
 
 
@@ -106,11 +108,6 @@ def _placed(
     return MaskTargets(masks, own, scale, labels, offsets, image, place, slots, counts)
 
 
-def wide(values: Tensor) -> Tensor:
-    """At least in float32."""
-    return values.to(torch.promote_types(values.dtype, torch.float32))
-
-
 def truth_of(
     masks: Any, labels: Sequence[Tensor] | FixedTargets, classes: int, name: str = "mask_labels"
 ) -> tuple[MaskTargets, Tensor | None]:
@@ -143,19 +140,20 @@ def truth_of_labels(
 
 def draw(
     order: Sequence[int], sizes: Sequence[tuple[int, int]], device: torch.device
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Points in [-1, 1], as 2 * torch.rand - 1 in this order of layers: of costs, (layers, images
-    or 1, points, 2); of losses, (layers, pairs, points, 2), candidates and others.
+) -> list[Tensor]:
+    """Points in [-1, 1], as 2 * torch.rand - 1 in this order of layers: for each size (layers, own,
+    points, 2).
 
     Args:
-        sizes: (images or 1, points); twice (pairs, points).
+        sizes: (own, points): of costs of each image, or 1, at first; of losses of each pair.
     """
-    cost, candidates, others = (torch.empty(len(order), *size, 2, device=device) for size in sizes)
+    drawn = [torch.empty(len(order), *size, 2, device=device) for size in sizes]
     for layer in order:
+        cost, *of_losses = (each[layer] for each in drawn)
         # One call for all images would draw others on a GPU.
-        for each in (*cost[layer], candidates[layer], others[layer]):
+        for each in (*cost, *of_losses):
             each.uniform_(-1, 1)
-    return cost, candidates, others
+    return drawn
 
 
 def in_parts(layers: int, candidates: int, theirs: int) -> list[slice]:
@@ -203,14 +201,13 @@ class Pairs(NamedTuple):
 
     @staticmethod
     def of(
-        logits: Sequence[Tensor], truth: MaskTargets, mask_of_query: Tensor, groups: int = 1
+        logits: Sequence[Logits], truth: MaskTargets, mask_of_query: Tensor, groups: int = 1
     ) -> Pairs:
         queries = mask_of_query.shape[2]
         mask = mask_of_query.flatten(1)
         query = (mask < 0).byte().argsort(stable=True)[:, : pairs_of(truth, queries, groups)]
-        own = [
-            each.flatten(0, 1).index_select(0, its) for each, its in zip(logits, query, strict=True)
-        ]
+        most = groups * min(queries // groups, truth.slots.shape[1])
+        own = [logits_of(each, its, most) for each, its in zip(logits, query, strict=True)]
         mask = mask.gather(1, query)
         exists = None if truth.counts else mask.flatten() >= 0
         return Pairs(mask, query % queries, wide(torch.cat(own)[:, None]), exists)
@@ -247,33 +244,32 @@ def dice_loss(p: Tensor, t: Tensor) -> Tensor:
 
 @torch.no_grad()
 def cost_at_points(
-    logits: Sequence[Tensor],
+    logits: Sequence[Logits],
     truth: MaskTargets,
     points: Tensor,
     entropy_weight: float,
     dice_weight: float,
-    mode: str = "bilinear",
+    sampling: Sampling = SAMPLING,
 ) -> Tensor:
     """(layers, images, queries, most).
 
     Args:
         points: as from `draw`.
-        mode: how the ground truth is sampled.
     """
     scale = truth.scale[:, None].to(points.dtype)
     shift = scale - 1
 
-    def sums(layer: Tensor, own: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def sums(layer: Logits, own: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Of one layer, whose samples are many."""
-        both = _at(layer, own).repeat(1, 2, 1)
+        both = logits_at(layer, own, sampling.padding).repeat(1, 2, 1)
         x, p = both.chunk(2, 1)
         p.sigmoid_()
         moved = torch.addcmul(shift, own[truth.image], scale)
-        t = in_places(_at(truth.pixels, moved, mode)[:, 0].to(x.dtype), truth)
+        t = in_places(at(truth.pixels, moved, *sampling)[:, 0].to(x.dtype), truth)
         # One product is faster than two.
         return functional.softplus(x).sum(-1, keepdim=True), both @ t.mT, sizes(p, t)
 
-    of_layers = map(sums, logits, points.expand(-1, len(logits[0]), -1, -1))
+    of_layers = map(sums, logits, points.expand(-1, len(truth.slots), -1, -1))
     others, products, size = map(torch.stack, zip(*of_layers, strict=True))
     hits, shared = products.chunk(2, 2)
     entropy = (others - hits) / points.shape[2]
@@ -281,14 +277,14 @@ def cost_at_points(
 
 
 def losses_at_points(
-    logits: Sequence[Tensor],
+    logits: Sequence[Logits],
     truth: MaskTargets,
     mask_of_query: Tensor,
     number: Tensor,
     drawn: Sequence[Tensor],
     uncertain: int,
     groups: int = 1,
-    mode: str = "bilinear",
+    sampling: Sampling = SAMPLING,
 ) -> tuple[Tensor, Tensor]:
     """Cross entropy and dice of all pairs, (layers) each, divided by `number`.
 
@@ -296,23 +292,23 @@ def losses_at_points(
         drawn: candidates, of which so many `uncertain` ones count, and others, as from `draw`.
     """
     pairs = Pairs.of(logits, truth, mask_of_query, groups)
-    layers, masks = len(logits), len(truth.pixels)
+    layers, masks, padding = len(logits), len(truth.pixels), sampling.padding
     if pairs.mask.numel() == 0:
         nothing = pairs.logits.sum().expand(layers)
         return nothing, nothing
     with torch.no_grad():
         candidates, others = (each.flatten(0, 1) for each in drawn)
-        at = torch.cat((nearest_to_0(pairs.logits, candidates, uncertain), others), 1)
+        points = torch.cat((nearest_to_0(pairs.logits, candidates, uncertain, padding), others), 1)
         # Points are moved, not pixels, of which there are more: to their mask, group after group.
-        layer = torch.arange(layers, device=at.device)[:, None]
+        layer = torch.arange(layers, device=points.device)[:, None]
         group = pairs.query // (mask_of_query.shape[2] // groups)
         place = ((pairs.mask * layers + layer) * groups + group).flatten()
         # Those of mask -1 go behind the last mask's, and have any value.
-        moved = at.new_zeros((masks + 1) * layers * groups, *at.shape[1:])
-        moved[place] = at
+        moved = points.new_zeros((masks + 1) * layers * groups, *points.shape[1:])
+        moved[place] = points
         moved = moved.view(masks + 1, -1, 2)[:masks]
-        t = _at(truth.pixels, moved, mode).view(-1, at.shape[1])[place]
-    x = pairs.only(_at(pairs.logits, at)[:, 0])
+        t = at(truth.pixels, moved, *sampling).view(-1, points.shape[1])[place]
+    x = pairs.only(at(pairs.logits, points, padding=padding)[:, 0])
     t = t.to(x.dtype)
     entropy = functional.binary_cross_entropy_with_logits(x, t, reduction="none").mean(1)
     of_pairs = torch.stack([pairs.only(each) for each in (entropy, dice_loss(x.sigmoid(), t))])
@@ -320,9 +316,9 @@ def losses_at_points(
     return entropy, dice
 
 
-def nearest_to_0(logits: Tensor, points: Tensor, count: int) -> Tensor:
+def nearest_to_0(logits: Tensor, points: Tensor, count: int, padding: str) -> Tensor:
     """Of (pairs, points, 2)."""
-    certainty = _at(logits, points)[:, 0].abs_()
+    certainty = at(logits, points, padding=padding)[:, 0].abs_()
     index = certainty.neg_().topk(count, sorted=False).indices
     return points.gather(1, index[..., None].expand(-1, -1, 2))
 
@@ -344,11 +340,3 @@ def losses_at_pixels(
     weight = 1 - ALPHA + (2 * ALPHA - 1) * t
     focal = (weight * missed.square() * entropy).mean(1)
     return pairs.only(focal).sum() / number, pairs.only(dice_loss(p, t)).sum() / number
-
-
-def _at(masks: Tensor, points: Tensor, mode: str = "bilinear") -> Tensor:
-    """Of (n, masks, height, width) at (n, points, 2), in [-1, 1], as theirs: (n, masks, points), at
-    least in float32."""
-    masks = wide(masks)
-    grid = points[:, :, None].to(masks.dtype)
-    return functional.grid_sample(masks, grid, mode=mode, align_corners=False)[..., 0]

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: 2026 The boxloss authors
 # SPDX-License-Identifier: Apache-2.0
-"""rfdetr's RF-DETR for detection: its criterion, for all layers and groups at once.
+"""rfdetr's RF-DETR, for detection and for segmentation: its criterion, for all layers and groups
+at once.
 
 The original gathers pairs layer by layer, and assigns on the host. Up to rounding this is the same,
 but for
@@ -8,7 +9,10 @@ but for
 - areas below 1e-7, a square of 0.0003 of the image's side: theirs are not clamped where GIoU has
   them in a numerator, and a box' negative size is 0 there;
 - logits beyond 15 in the matcher: its focal term has log(p + 1e-8), theirs log(p);
-- halves: theirs computes scores and corners in them.
+- halves: theirs computes scores, corners and costs of masks in them;
+- a batch without any pair has losses of masks that are 0 in evaluation, too.
+
+A seed gives the same points of masks.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,14 +45,23 @@ from ..parts import Parts, check_class, check_methods
 from ..proof import Case
 from ..ranks import number_of_boxes
 from ..targets import ground_truth_of
+from .rf_detr_own_masks import Masks, add_masks
 
 PARTS = Parts(
     {
         "rfdetr.models.criterion": (
             *("SetCriterion", "sigmoid_focal_loss", "sigmoid_varifocal_loss"),
             *("position_supervised_loss", "_batched_detection_loss_tensors"),
+            *("dice_loss_jit", "sigmoid_ce_loss_jit", "_sample_target_masks_at_points"),
         ),
-        "rfdetr.models.matcher": ("HungarianMatcher", "_linear_sum_assignment"),
+        "rfdetr.models.matcher": (
+            *("HungarianMatcher", "_linear_sum_assignment"),
+            *("batch_dice_loss", "batch_sigmoid_ce_loss"),
+        ),
+        "rfdetr.models.heads.segmentation": (
+            *("point_sample", "calculate_uncertainty"),
+            "get_uncertain_point_coords_with_randomness",
+        ),
         "rfdetr.utilities.box_ops": (
             *("box_cxcywh_to_xyxy", "generalized_box_iou", "box_iou", "elementwise_box_iou"),
             "elementwise_generalized_box_iou",
@@ -57,8 +70,11 @@ PARTS = Parts(
 )
 
 OUTPUTS = "pred_logits", "pred_boxes"
-METHODS = "loss_labels", "loss_boxes", "loss_cardinality", "num_boxes_for_targets"
-LOSSES = {"labels", "boxes", "cardinality"}  # not "masks", nor "keypoints"
+METHODS = (
+    *("loss_labels", "loss_boxes", "loss_masks", "loss_cardinality"),
+    "num_boxes_for_targets",
+)
+LOSSES = {"labels", "boxes", "cardinality"}  # and "masks", not "keypoints"
 
 
 class Criterion(SetCriterion):
@@ -90,10 +106,21 @@ class Criterion(SetCriterion):
         weights = self.matcher.cost_giou, self.matcher.cost_bbox, self.matcher.cost_class
         cost = cost_of(*weights, "focal", self.matcher.focal_alpha)
         cost |= {"eps": 1e-7, "eps_mode": "clamp"}
+        by_name = outputs_of_layers(outputs)
+        masks = Masks(self, by_name, targets, classes, groups) if "masks" in self.losses else None
+
+        def row_of(layers: Layers) -> Tensor:
+            with_masks = cost if masks is None else {**cost, **masks.class_cost(layers, truth)}
+            return match(layers, truth, with_masks, groups).target_of_query
+
+        def more_losses(learned: Learned) -> dict[str, Tensor]:
+            found = self.class_loss(learned)
+            return found if masks is None else found | masks.losses(learned)
+
+        parts = [*layers_of(by_name)]
         losses: dict[str, Tensor] = {}
-        for layers in layers_of(outputs):
-            row = match(layers, truth, cost, groups).target_of_query
-            of_layers = learn(Layers(*layers[:3], row), truth, number, cost, self.class_loss)
+        for layers, row in zip(parts, [row_of(layers) for layers in parts], strict=True):
+            of_layers = learn(Layers(*layers[:3], row), truth, number, cost, more_losses)
             found = (layers.scores.amax(-1).sigmoid() > 0.5).sum(-1)
             losses |= unweighted(layers.names, of_layers, found, lengths)
             if layers.names[0] == "":  # another figure for the log, of the last layer
@@ -119,17 +146,20 @@ class Criterion(SetCriterion):
         return {"loss_ce": loss / number}
 
 
-def layers_of(outputs: Mapping[str, Any]) -> Iterator[Layers]:
-    """Each of as many queries: the last layer, the others, and the encoder's."""
+def outputs_of_layers(outputs: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """By their losses' suffixes: of the last layer, the others, and the encoder."""
     layers = {"": outputs}
     layers |= {f"_{i}": each for i, each in enumerate(outputs.get("aux_outputs", ()))}
-    parts = [layers]
-    if "enc_outputs" in outputs:
-        encoder = {"_enc": outputs["enc_outputs"]}
-        if all(encoder["_enc"][name].shape == outputs[name].shape for name in OUTPUTS):
-            layers |= encoder
-        else:  # of a small image it has fewer places than queries; or a head of its own
-            parts.append(encoder)
+    return layers | ({"_enc": outputs["enc_outputs"]} if "enc_outputs" in outputs else {})
+
+
+def layers_of(outputs: Mapping[str, Mapping[str, Any]]) -> Iterator[Layers]:
+    """Each of as many queries."""
+    last, parts = outputs[""], [dict(outputs)]
+    encoder = outputs.get("_enc", last)
+    if any(encoder[name].shape != last[name].shape for name in OUTPUTS):
+        # Of a small image the encoder has fewer places than queries; or a head of its own.
+        parts.append({"_enc": parts[0].pop("_enc")})
     for part in parts:
         yield Layers([*part], *(torch.stack([x[name] for x in part.values()]) for name in OUTPUTS))
 
@@ -137,10 +167,10 @@ def layers_of(outputs: Mapping[str, Any]) -> Iterator[Layers]:
 def check_parts(criterion: Any) -> None:
     """What `Criterion` has no call for must be rfdetr's own, as it is when it is called."""
     PARTS.check()
-    if {*criterion.losses} != LOSSES:
+    if {*criterion.losses} - {"masks"} != LOSSES:
         raise ValueError(
             f"criterion.losses is {criterion.losses}; use_boxloss knows RF-DETR for detection, "
-            f"{sorted(LOSSES)}, not for masks and keypoints"
+            f'{sorted(LOSSES)}, and with "masks", not for keypoints'
         )
     check_class(criterion.matcher, HungarianMatcher)
     check_methods(criterion, SetCriterion, METHODS)
@@ -155,26 +185,32 @@ def cases(criterion: Any) -> Iterator[Case]:
     """The last layer, another one and the encoder, on the CPU."""
     check_parts(criterion)
     for in_training in (True, False):
-        groups = criterion.group_detr if in_training else 1
-        make = partial(made_up, criterion.num_classes, in_training, groups)
+        make = partial(made_up, criterion, in_training)
         yield from cases_of(make, (13, 1), f"in {'training' if in_training else 'evaluation'}, ")
 
 
-def made_up(
-    classes: int, in_training: bool, groups: int, counts: tuple[int, ...]
-) -> dict[str, Any]:
-    random = MadeUp(torch.device("cpu"))
+def made_up(criterion: Any, in_training: bool, counts: tuple[int, ...]) -> dict[str, Any]:
+    random, groups = MadeUp(torch.device("cpu")), criterion.group_detr if in_training else 1
     boxes = random.boxes(len(counts), 10)
-    layers = zip(*random.layers(boxes.repeat(1, groups, 1), 3, classes), strict=True)
-    last, other, encoder = (dict(zip(OUTPUTS, map(random.output, x), strict=True)) for x in layers)
+    made = random.layers(boxes.repeat(1, groups, 1), 3, criterion.num_classes)
+    layers = [
+        dict(zip(OUTPUTS, map(random.output, each), strict=True))
+        for each in zip(*made, strict=True)
+    ]
+    targets = random.labels(boxes, counts, criterion.num_classes, "labels")
+    if "masks" in criterion.losses:
+        add_masks(random, layers, targets, in_training)
+    last, other, encoder = layers
     return {
         "in_training": in_training,
         "outputs": {**last, "aux_outputs": [other], "enc_outputs": encoder},
-        "targets": random.labels(boxes, counts, classes, "labels"),
+        "targets": targets,
     }
 
 
 def losses_of(criterion: Any, in_training: bool, **made: Any) -> Any:
+    """At the same points each time."""
+    torch.manual_seed(0)
     with patch.dict(vars(criterion), training=in_training):
         return criterion(**made)
 

@@ -9,6 +9,7 @@ pair has losses of masks that are 0, where the original's cannot be differentiat
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,12 +17,14 @@ from torch import Tensor
 
 from ... import matching_cost
 from .. import transformers_models
-from ..criterion import Layers, Learned
+from ..criterion import Layers, cost_of
 from ..faults import GroundTruth
 from ..made_up import MadeUp
 from ..mask_layers import made_up_masks
-from ..masks import cost_at_points, draw, in_parts, losses_at_points, pairs_of, truth_of_labels
+from ..mask_logits import Sampling
+from ..masks import draw, truth_of_labels
 from ..proof import Case
+from ..rf_detr_points import LOSSES, LayersOfMasks
 from ..transformers_models import Given, Losses, criterion, family
 from . import lw_detr
 
@@ -32,22 +35,19 @@ ENCODER = *lw_detr.ENCODER, "enc_outputs_masks"
 def rf_detr_masks_loss(given: Given) -> Losses:
     """model.loss_function = rf_detr_masks_loss; gives what RfDetrForSegmentationLoss gives."""
     config, logits, last_masks = given["config"], given["logits"], given["pred_masks"]
-    groups, ratio, device = config.group_detr, config.mask_point_sample_ratio, logits.device
+    groups, ratio = config.group_detr, config.mask_point_sample_ratio
     images, queries, height, width = last_masks.shape
     truth, factor = truth_of_labels(given["labels"], logits.shape[-1], has_one_size=True)
     others = given["outputs_masks"][:-1] if config.auxiliary_loss else ()
-    masks = [*others, last_masks, given["enc_outputs_masks"]]
-
-    count = max(height, height * width // ratio)
-    uncertain = int(0.75 * count)
+    layers = [*others, last_masks, given["enc_outputs_masks"]]
     compared = images * queries * 4 // ratio
-    pairs, last = pairs_of(truth, queries, groups), len(others)
-    sizes = (1, compared), (pairs, 3 * count), (pairs, count - uncertain)
-    points, *of_losses = draw((last, *range(last), last + 1), sizes, device)
-    weights = config.mask_class_loss_coefficient, config.mask_dice_loss_coefficient
-    coefficients = dict(zip(("loss_mask_ce", "loss_mask_dice"), weights, strict=True))
+    count = max(height, height * width // ratio)
+    masks = LayersOfMasks(layers, truth, factor, groups, compared, count, Sampling("nearest"))
 
-    @torch.no_grad()
+    last, sizes = len(others), ((1, compared), *masks.sizes(queries))
+    points, *drawn = draw((last, *range(last), last + 1), sizes, logits.device)
+    weights = config.mask_class_loss_coefficient, config.mask_dice_loss_coefficient
+
     def cost(layers: Layers, boxes: GroundTruth) -> Tensor:
         in_groups = queries // groups * groups
         of_classes = matching_cost(
@@ -56,31 +56,15 @@ def rf_detr_masks_loss(given: Given) -> Losses:
             boxes.offsets,
             logits=layers.scores[:, :, :in_groups],
             labels=boxes.labels,
-            iou_weight=0.0,
-            l1_weight=0.0,
-            class_weight=config.class_cost,
-            class_mode="focal",
+            **cost_of(0.0, 0.0, config.class_cost, "focal"),
         )
-        with torch.autocast(device.type, enabled=False):
-            own = [each[:, :in_groups] for each in masks]
-            of_masks = cost_at_points(own, truth, points, *weights, mode="nearest")
-        return of_classes + of_masks[:, truth.image, :, truth.place].permute(1, 2, 0)
-
-    def more_losses(learned: Learned) -> dict[str, Tensor]:
-        number = learned.pairs.number if factor is None else learned.pairs.number * factor
-        rows = learned.pairs.target_of_query
-        values = []
-        for own in in_parts(len(masks), pairs * 3 * count, images * queries * compared):
-            drawn = [each[own] for each in of_losses]
-            given = masks[own], truth, rows[own], number, drawn, uncertain, groups, "nearest"
-            values.append(losses_at_points(*given))
-        return dict(zip(coefficients, map(torch.cat, zip(*values, strict=True)), strict=True))
+        return masks.cost(of_classes, points, *weights)
 
     return lw_detr.losses_in_groups(
         given,
         weighs_encoder=config.auxiliary_loss,
-        more_losses=more_losses,
-        more_coefficients=coefficients,
+        more_losses=partial(masks.losses, drawn=drawn),
+        more_coefficients=dict(zip(LOSSES, weights, strict=True)),
         class_cost=cost,
         class_weight=1.0,
         nonfinite=torch.finfo(torch.float32).max,

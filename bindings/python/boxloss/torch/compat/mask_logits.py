@@ -1,0 +1,73 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a layer predicts: the logits of masks, or features and queries, whose product they are."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+class Product(NamedTuple):
+    """Logits as rfdetr's head gives them in training.
+
+    Attributes:
+        features: (images, channels, height, width). queries: (images, queries, channels).
+        bias: of one element.
+    """
+
+    features: Tensor
+    queries: Tensor
+    bias: Tensor
+
+
+Logits = Tensor | Product  # (images, queries, height, width)
+
+
+def wide(values: Tensor) -> Tensor:
+    """At least in float32."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
+class Sampling(NamedTuple):
+    """Of grid_sample: the mode for ground truth, where predictions are always "bilinear"; and what
+    is beyond the outermost pixels' centres."""
+
+    mode: str = "bilinear"
+    padding: str = "zeros"
+
+
+def at(masks: Tensor, points: Tensor, mode: str = "bilinear", padding: str = "zeros") -> Tensor:
+    """Of (n, masks, height, width) at (n, points, 2), in [-1, 1], as theirs: (n, masks, points), at
+    least in float32."""
+    masks = wide(masks)
+    grid = points[:, :, None].to(masks.dtype)
+    found = functional.grid_sample(masks, grid, mode, padding, align_corners=False)
+    return found[..., 0]
+
+
+def logits_at(layer: Logits, points: Tensor, padding: str) -> Tensor:
+    """(images, queries, points), of points as in `at`. Features are sampled first: they are fewer
+    than queries."""
+    if isinstance(layer, Tensor):
+        return at(layer, points, padding=padding)
+    return wide(layer.queries) @ at(layer.features, points, padding=padding) + wide(layer.bias)
+
+
+def logits_of(layer: Logits, rows: Tensor, most: int) -> Tensor:
+    """(n, height, width), of rows of (images * queries).
+
+    Args:
+        rows: (n), of a product image after image, of each up to `most`.
+    """
+    if isinstance(layer, Tensor):
+        return layer.flatten(0, 1).index_select(0, rows)
+    images, queries, channels = layer.queries.shape
+    image = rows // queries
+    row = torch.arange(len(rows), device=rows.device)
+    place = image * most + row - torch.searchsorted(image, image)
+    own = layer.queries.flatten(0, 1).index_select(0, rows)
+    padded = own.new_zeros(images * most, channels).index_copy(0, place, own)
+    product = padded.view(images, most, channels) @ layer.features.flatten(2) + layer.bias
+    return product.flatten(0, 1).index_select(0, place).unflatten(1, layer.features.shape[2:])

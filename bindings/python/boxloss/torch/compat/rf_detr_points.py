@@ -1,0 +1,63 @@
+# SPDX-FileCopyrightText: 2026 The boxloss authors
+# SPDX-License-Identifier: Apache-2.0
+"""Masks of RF-DETR at points, as transformers and rfdetr have them: in the matcher, and the losses
+of all layers."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .criterion import Learned
+from .mask_logits import Logits, Sampling
+from .masks import MaskTargets, cost_at_points, in_parts, losses_at_points, pairs_of
+
+LOSSES = "loss_mask_ce", "loss_mask_dice"
+
+
+class LayersOfMasks(NamedTuple):
+    """Of as many queries, in groups.
+
+    Attributes:
+        compared, count: at how many points the matcher and the losses look.
+        factor: 1, or NaN for a fault; None where there was none.
+    """
+
+    logits: Sequence[Logits]
+    truth: MaskTargets
+    factor: Tensor | None
+    groups: int
+    compared: int
+    count: int
+    sampling: Sampling
+
+    def sizes(self, queries: int) -> tuple[tuple[int, int], ...]:
+        """Of what `draw` draws for the losses."""
+        pairs = pairs_of(self.truth, queries, self.groups)
+        return (pairs, 3 * self.count), (pairs, self.count - self._uncertain)
+
+    @property
+    def _uncertain(self) -> int:
+        return int(0.75 * self.count)
+
+    @torch.no_grad()
+    def cost(self, of_classes: Tensor, points: Tensor, entropy: float, dice: float) -> Tensor:
+        """`of_classes`, (layers, queries, T), and masks' by their weights, at points of `draw`."""
+        with torch.autocast(points.device.type, enabled=False):
+            own = cost_at_points(self.logits, self.truth, points, entropy, dice, self.sampling)
+        queries = of_classes.shape[1]
+        own = own[:, self.truth.image, :queries, self.truth.place]
+        return of_classes + own.permute(1, 2, 0)
+
+    def losses(self, learned: Learned, drawn: Sequence[Tensor]) -> dict[str, Tensor]:
+        """By name, (layers)."""
+        number = learned.pairs.number
+        number = number if self.factor is None else number * self.factor
+        rows = learned.pairs.target_of_query
+        theirs = rows[0].numel() * self.compared
+        values = []
+        for own in in_parts(len(self.logits), drawn[0][0, :, :, 0].numel(), theirs):
+            given = self.logits[own], self.truth, rows[own], number, [each[own] for each in drawn]
+            values.append(losses_at_points(*given, self._uncertain, self.groups, self.sampling))
+        return dict(zip(LOSSES, map(torch.cat, zip(*values, strict=True)), strict=True))
