@@ -228,7 +228,7 @@ CHANGES: list[tuple[str, Callable[[Any], Any], str]] = [
     ("Ultralytics' RT-DETR", partial(in_criterion, "use_uni_match", True), "use_uni_match"),
     OWN_MATCHER,
     ("RF-DETR", lambda model: set_method(model, "loss_boxes"), "OwnSetCriterion has a loss_boxes"),
-    ("RF-DETR", lambda model: model.losses.append("masks"), "not for masks"),
+    ("RF-DETR", lambda model: model.losses.append("keypoints"), "not for keypoints"),
     ("Mask2Former", lambda model: set_method(model.criterion.matcher, "forward"), "stands in the"),
 ]
 

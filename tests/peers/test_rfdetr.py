@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 import torch
 from boxloss.torch.compat import has_boxloss, use_boxloss
+from boxloss.torch.compat.families import rf_detr
 from boxloss.torch.compat.families.rf_detr import Criterion
-from criteria import Case, arguments_of, assert_close, made, run
+from criteria import Case, Modules, arguments_of, assert_close, made, run
 from detr_cases import QUERIES
 from rf_detr import GROUPS, RF_DETR, both
 from rfdetr import RFDETRKeypointPreview, RFDETRNano, RFDETRSegNano
@@ -22,6 +23,8 @@ from rfdetr.detr import RFDETR
 from rfdetr.utilities.tensors import pad_targets_to_fixed_count
 from surroundings import assert_reads_nothing
 from test_yolo_trainer import data_set
+from torch import Tensor
+from torch.utils._pytree import tree_leaves
 from ultralytics.utils import YAML
 
 from examples.training import Replace, keep
@@ -109,6 +112,44 @@ def test_points() -> None:
     assert_same(case)
 
 
+# --- Masks ---
+
+
+def masks_of(counts: tuple[int, ...], in_training: bool = True) -> tuple[Modules, Given]:
+    """Both criteria, and what they are given."""
+    modules = both(losses=(*rf_detr.LOSSES, "masks"), ia_bce_loss=True)
+    return modules, rf_detr.made_up(modules.theirs, in_training, counts)
+
+
+@pytest.mark.parametrize("in_training", [True, False], ids=["training", "evaluation"])
+@pytest.mark.parametrize("counts", [(2, 0, 5), (0, 0), (13, 1)], ids=str)
+def test_masks(counts: tuple[int, ...], in_training: bool) -> None:
+    """At the points of one seed, which both leave alike."""
+    modules, given = masks_of(counts, in_training)
+    leaves = [each for each in tree_leaves(given) if isinstance(each, Tensor)]
+    leaves = [each for each in leaves if each.requires_grad]
+
+    def results(criterion: Any) -> list[Any]:
+        losses = rf_detr.losses_of(criterion, **given)
+        gradients = torch.autograd.grad(sum(losses.values()), leaves, materialize_grads=True)
+        return [losses, torch.rand(1), *(each / (each.norm() + 1e-30) for each in gradients)]
+
+    theirs, ours = map(results, modules)
+    torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=2e-6)
+
+
+def test_masks_that_are_refused() -> None:
+    modules, given = masks_of((2, 0, 5))
+    targets = given["targets"]
+    for changed, told in (
+        ([{**each, "valid": each["labels"] >= 0} for each in targets], "targets are padded"),
+        ([{**targets[0], "masks": torch.zeros(2, 8, 8)}, *targets[1:]], "must be the same"),
+        ([*targets[:2], {**targets[2], "masks": torch.full((5, 40, 40), torch.nan)}], "not finite"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            rf_detr.losses_of(modules.ours, **{**given, "targets": changed})
+
+
 # --- RFDETRNano() and its relatives ---
 
 
@@ -119,17 +160,18 @@ def detector(kind: type[RFDETR] = RFDETRNano) -> RFDETR:
     return model
 
 
-def test_a_detector() -> None:
-    model = detector()
+@pytest.mark.parametrize("kind", [RFDETRNano, RFDETRSegNano])
+def test_a_detector(kind: type[RFDETR]) -> None:
+    model = detector(kind)
     replaced = use_boxloss(model)
-    assert list(replaced.names) == ["rfdetr.variants.RFDETRNano.train"]
+    assert list(replaced.names) == [f"rfdetr.variants.{kind.__name__}.train"]
     assert has_boxloss(model)
     assert has_boxloss(copy.deepcopy(model))
     assert not has_boxloss(pickle.loads(pickle.dumps(model)))
     with pytest.raises(ValueError, match="boxloss already"):
         use_boxloss(model)
     replaced.restore()
-    assert type(model) is RFDETRNano
+    assert type(model) is kind
 
 
 def test_a_detector_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,10 +183,9 @@ def test_a_detector_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("check", [True, False])
-@pytest.mark.parametrize("kind", [RFDETRSegNano, RFDETRKeypointPreview])
-def test_masks_and_keypoints(kind: type[RFDETR], check: bool) -> None:
-    with pytest.raises(ValueError, match="not for masks and keypoints"):
-        use_boxloss(detector(kind), check=check)
+def test_keypoints(check: bool) -> None:
+    with pytest.raises(ValueError, match="not for keypoints"):
+        use_boxloss(detector(RFDETRKeypointPreview), check=check)
 
 
 def test_a_train_of_the_users_own() -> None:
@@ -159,6 +200,8 @@ def test_a_train_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 PROCESSES = {"auto": 1, "ddp_spawn": 2}
+RESOLUTIONS: dict[type[RFDETR], int] = {RFDETRNano: 64, RFDETRSegNano: 96}
+TRAININGS = [(RFDETRNano, "auto"), (RFDETRNano, "ddp_spawn"), (RFDETRSegNano, "auto")]
 # Losses are within 4e-7 (proof.py); each of five steps at most doubles what is apart.
 APART = 2**5 * 4e-7
 
@@ -166,12 +209,14 @@ APART = 2**5 * 4e-7
 if find_spec("pytorch_lightning") is not None:  # which tools/test_older_peers alone has
 
     @pytest.mark.long
-    @pytest.mark.parametrize("strategy", PROCESSES)
-    def test_trains(strategy: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    @pytest.mark.parametrize(("kind", "strategy"), TRAININGS)
+    def test_trains(
+        kind: type[RFDETR], strategy: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
         """An epoch of RF-DETR's own trainer; each of its processes says what it replaces."""
         for split in ("train", "valid"):
             (tmp_path / split).mkdir()
-            data_set(tmp_path / split)
+            data_set(tmp_path / split, "seg" if kind is RFDETRSegNano else "")
         YAML.save(tmp_path / "data.yaml", {"names": [*"abcde"]})
         options = {
             "dataset_dir": str(tmp_path),
@@ -190,7 +235,9 @@ if find_spec("pytorch_lightning") is not None:  # which tools/test_older_peers a
         def losses(replace: Replace) -> dict[str, float]:
             torch.manual_seed(0)
             folder = tmp_path / replace.__name__
-            model = RFDETRNano(pretrain_weights=None, resolution=64, num_queries=20, num_select=20)
+            model = kind(
+                pretrain_weights=None, resolution=RESOLUTIONS[kind], num_queries=20, num_select=20
+            )
             replaced = replace(model)
             model.train(output_dir=str(folder), **options)
             count = PROCESSES[strategy] if replaced else 0

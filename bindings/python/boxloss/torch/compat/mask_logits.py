@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a layer predicts: the logits of masks, or features and queries, whose product they are."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -55,19 +56,16 @@ def logits_at(layer: Logits, points: Tensor, padding: str) -> Tensor:
     return wide(layer.queries) @ at(layer.features, points, padding=padding) + wide(layer.bias)
 
 
-def logits_of(layer: Logits, rows: Tensor, most: int) -> Tensor:
+def logits_of(layer: Logits, rows: Tensor, counts: Sequence[int]) -> Tensor:
     """(n, height, width), of rows of (images * queries).
 
     Args:
-        rows: (n), of a product image after image, of each up to `most`.
+        counts: of a product how many rows each image has, image after image. One product for all
+            would be of as many as the fullest has, at full size.
     """
     if isinstance(layer, Tensor):
         return layer.flatten(0, 1).index_select(0, rows)
-    images, queries, channels = layer.queries.shape
-    image = rows // queries
-    row = torch.arange(len(rows), device=rows.device)
-    place = image * most + row - torch.searchsorted(image, image)
-    own = layer.queries.flatten(0, 1).index_select(0, rows)
-    padded = own.new_zeros(images * most, channels).index_copy(0, place, own)
-    product = padded.view(images, most, channels) @ layer.features.flatten(2) + layer.bias
-    return product.flatten(0, 1).index_select(0, place).unflatten(1, layer.features.shape[2:])
+    queries = layer.queries.flatten(0, 1).index_select(0, rows).split(counts)
+    features = layer.features.flatten(2)
+    own = [each @ its for each, its in zip(queries, features, strict=True)]
+    return (torch.cat(own) + layer.bias).unflatten(1, layer.features.shape[2:])

@@ -206,8 +206,8 @@ class Pairs(NamedTuple):
         queries = mask_of_query.shape[2]
         mask = mask_of_query.flatten(1)
         query = (mask < 0).byte().argsort(stable=True)[:, : pairs_of(truth, queries, groups)]
-        most = groups * min(queries // groups, truth.slots.shape[1])
-        own = [logits_of(each, its, most) for each, its in zip(logits, query, strict=True)]
+        counts = counts_of(truth, queries, groups)
+        own = [logits_of(each, its, counts) for each, its in zip(logits, query, strict=True)]
         mask = mask.gather(1, query)
         exists = None if truth.counts else mask.flatten() >= 0
         return Pairs(mask, query % queries, wide(torch.cat(own)[:, None]), exists)
@@ -221,10 +221,15 @@ class Pairs(NamedTuple):
 
 def pairs_of(truth: MaskTargets, queries: int, groups: int = 1) -> int:
     """How many there are, or can be, where each group of queries has all masks."""
-    own = queries // groups
-    if not truth.counts:
-        return groups * min(len(truth.pixels), len(truth.slots) * min(own, truth.slots.shape[1]))
-    return groups * sum(min(count, own) for count in truth.counts)
+    if truth.counts:
+        return sum(counts_of(truth, queries, groups))
+    most = min(queries // groups, truth.slots.shape[1])
+    return groups * min(len(truth.pixels), len(truth.slots) * most)
+
+
+def counts_of(truth: MaskTargets, queries: int, groups: int) -> list[int]:
+    """How many pairs each image has; empty where only the device knows it."""
+    return [groups * min(count, queries // groups) for count in truth.counts]
 
 
 def dice_cost(size: Tensor, shared: Tensor) -> Tensor:

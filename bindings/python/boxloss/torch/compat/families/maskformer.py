@@ -13,7 +13,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..mask_layers import family
-from ..masks import ALPHA, MaskTargets, dice_cost, in_places, losses_at_pixels, match, sizes, wide
+from ..mask_logits import wide
+from ..masks import ALPHA, MaskTargets, dice_cost, in_places, losses_at_pixels, match, sizes
 
 
 def at_pixels(
