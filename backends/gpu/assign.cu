@@ -75,7 +75,47 @@ int shared_bytes(const AssignProblem& p, std::int64_t blocks, unsigned teams, in
   return assign_shared_bytes<E>(p, (bytes - kBeside) / teams / 16 * 16);
 }
 
-std::size_t Operations::workspace_bytes(const AssignProblem& p) { return assign_states_bytes(p); }
+/// Whether the costs have 8 or 16 bits, and are read as floats, which they and the limit are
+/// exactly: a search reads them several times.
+bool is_narrow(const AssignProblem& p) {
+  return size_of(p.cost.dtype) < sizeof(float) &&
+         stored_as(DType::kF32, p.cost_limit) == p.cost_limit;
+}
+
+std::size_t Operations::workspace_bytes(const AssignProblem& p) {
+  const auto costs = static_cast<std::size_t>(p.layers * p.queries * p.columns);
+  return assign_states_bytes(p) + (is_narrow(p) ? costs * sizeof(float) : 0);
+}
+
+/// Writes all costs, one layer's rows after the other.
+__global__ void __launch_bounds__(kThreads)
+    widen_costs(const BOXLOSS_GRID_CONSTANT AssignArgs<Any> a, float* const to) {
+  const std::int64_t count = a.layers * a.queries * a.columns;
+  const std::int64_t first = blockIdx.x * std::int64_t{kThreads} + threadIdx.x;
+  for (std::int64_t i = first; i < count; i += std::int64_t{gridDim.x} * kThreads) {
+    const std::int64_t row = i / a.columns;
+    to[i] = a.cost.template get<float>(row / a.queries * a.layer_stride +
+                                       row % a.queries * a.query_stride +
+                                       i % a.columns * a.column_stride);
+  }
+}
+
+/// The same task of floats, which are behind the states in the workspace.
+AssignArgs<float> widened(const AssignProblem& p, const AssignOutputs& outputs,
+                          const Execution& execution) {
+  auto* const costs = reinterpret_cast<float*>(static_cast<std::byte*>(execution.workspace) +
+                                               assign_states_bytes(p));
+  const std::int64_t count = p.layers * p.queries * p.columns;
+  const std::int64_t most_blocks = 8 * processor_count(execution.device_index);
+  launch(widen_costs, "assign",
+         static_cast<unsigned>(std::min(ceil_div(count, std::int64_t{kThreads}), most_blocks)),
+         kThreads, static_cast<Stream>(execution.stream), assign_args<Any>(p, outputs), costs);
+  AssignProblem of_floats = p;
+  of_floats.cost = {costs, DType::kF32, p.queries * p.columns, p.columns, 1};
+  AssignArgs<float> args = assign_args<float>(of_floats, outputs);
+  args.rule.largest = stored_as(p.cost.dtype, p.cost_limit);
+  return args;
+}
 
 template <unsigned kThreadsOfTeam, class E>
 void launch_by(const AssignProblem& p, const AssignArgs<E>& args, const Execution& execution) {
@@ -126,9 +166,7 @@ void Operations::assign(const AssignProblem& p, const AssignOutputs& outputs,
   const DeviceScope scope(execution.device_index);
   const Stream stream = static_cast<Stream>(execution.stream);
   const auto fill = [&](void* data, std::size_t bytes) { fill_async(data, 0xff, bytes, stream); };
-  dispatch(p, outputs, fill, [&](auto element) {
-    using E = decltype(element);
-    const AssignArgs<E> args = assign_args<E>(p, outputs);
+  const auto launch_with = [&](const auto& args) {
     const std::int64_t places = usual_places(p);
     if (places <= 2 * kLanes) return launch_by<kLanes>(p, args, execution);
     if (places <= 2 * kThreads) return launch_by<kThreads>(p, args, execution);
@@ -136,6 +174,11 @@ void Operations::assign(const AssignProblem& p, const AssignOutputs& outputs,
     if (launch_clusters_by(args, places, execution)) return;
 #endif
     launch_by<kMostThreads>(p, args, execution);
+  };
+  dispatch(p, outputs, fill, [&](auto element) {
+    using E = decltype(element);
+    if (std::is_same_v<E, Any> && is_narrow(p)) return launch_with(widened(p, outputs, execution));
+    launch_with(assign_args<E>(p, outputs));
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "../math/optimization_barrier.hpp"
 #include "assign.hpp"
 
 /// The assignment's shortest augmenting paths. A team takes the rows one after the other; at each
@@ -52,9 +53,22 @@ struct Costs {
   Index first, row_stride, place_stride;
   CostRule rule;
 
-  BOXLOSS_HOST_DEVICE Index first_of(int row) const { return first + row * row_stride; }
-  BOXLOSS_HOST_DEVICE Value at(Index row, unsigned place) const {
-    return elements.template get<Value>(row + static_cast<Index>(place) * place_stride);
+  /// The costs of a row, from `first` on; 0 where the elements can begin with them.
+  struct Row {
+    Elements<E> elements;
+    Index first;
+  };
+
+  BOXLOSS_HOST_DEVICE Row row(int row) const {
+    const Index at = first + row * row_stride;
+    if constexpr (std::is_same_v<E, Any> || kReading == Reading::kAsCopied) {
+      return {elements, at};
+    } else {
+      return {{pointer_barrier(elements.data + at)}, 0};
+    }
+  }
+  BOXLOSS_HOST_DEVICE Value at(const Row& row, unsigned place) const {
+    return row.elements.template get<Value>(row.first + static_cast<Index>(place) * place_stride);
   }
   BOXLOSS_HOST_DEVICE double number(Value cost) const {
     switch (kReading) {
@@ -201,7 +215,7 @@ class AssignPaths {
   template <bool kIsFirst>
   BOXLOSS_HOST_DEVICE Candidate<Number> relax(const Step& step) {
     Candidate<Number> nearest = no_candidate<Number>();
-    const auto costs = costs_.first_of(step.row);
+    const auto costs = costs_.row(step.row);
     const Number dual = dual_of_row_[step.row];
     BOXLOSS_NO_UNROLL
     for (unsigned first = team_.first(); first < places_;
@@ -227,8 +241,8 @@ class AssignPaths {
     Number dual, distance;
   };
 
-  template <bool kIsFirst, class Index>
-  BOXLOSS_HOST_DEVICE Place place_at(unsigned place, Index costs) const {
+  template <bool kIsFirst>
+  BOXLOSS_HOST_DEVICE Place place_at(unsigned place, const typename CostsOf::Row& costs) const {
     if (place >= places_) return {kVisited, 0, Number{}, Number{}};
     Place known{0, costs_.at(costs, place), dual_of_place_[place], unreached<Number>()};
     if constexpr (kIsFirst) {

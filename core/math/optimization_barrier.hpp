@@ -29,6 +29,17 @@ BOXLOSS_HOST_DEVICE int optimization_barrier(int value) {
   return value;
 }
 
+/// For a pointer into global memory that a loop adds to: without it, CUDA's compiler adds up the
+/// indices in the loop, and reads the pointer from the kernel's arguments there each time.
+template <class T>
+BOXLOSS_HOST_DEVICE const T* pointer_barrier(const T* pointer) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("" : "+l"(pointer));
+  __builtin_assume(__isGlobal(pointer));
+#endif
+  return pointer;
+}
+
 // The next two affect AMD's compiler only. It moves more out of a loop than there are registers
 // for: a pointer into each array, and the result of each comparison. The first word alone is
 // defined while it compiles for the host, too.
