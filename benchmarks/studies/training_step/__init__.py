@@ -216,7 +216,10 @@ def with_fixed_shapes(case: Case, model: nn.Module) -> None:
 
 def load_captured(case: Case) -> Call:
     step = partial(CapturedStep(case, with_fixed_shapes), case.batch(fixed=True))
-    step()
+    try:
+        step()
+    except RuntimeError as error:  # a network may copy what lies on the host
+        raise UnavailableError(f"cannot be captured: {str(error).splitlines()[0]}") from error
     return step
 
 
