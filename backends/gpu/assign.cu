@@ -75,8 +75,8 @@ int shared_bytes(const AssignProblem& p, std::int64_t blocks, unsigned teams, in
   return assign_shared_bytes<E>(p, (bytes - kBeside) / teams / 16 * 16);
 }
 
-/// Whether the costs have 8 or 16 bits, and are read as floats, which they and the limit are
-/// exactly: a search reads them several times.
+/// Whether costs have 8 or 16 bits, and they and the limit are exact as floats. They are converted
+/// first, since a search reads them several times.
 bool is_narrow(const AssignProblem& p) {
   return size_of(p.cost.dtype) < sizeof(float) &&
          stored_as(DType::kF32, p.cost_limit) == p.cost_limit;
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// The same task of floats, which are behind the states in the workspace.
+/// The same problem with its costs as floats, which lie behind the states in the workspace.
 AssignArgs<float> widened(const AssignProblem& p, const AssignOutputs& outputs,
                           const Execution& execution) {
   auto* const costs = reinterpret_cast<float*>(static_cast<std::byte*>(execution.workspace) +
@@ -177,7 +177,7 @@ void Operations::assign(const AssignProblem& p, const AssignOutputs& outputs,
   };
   dispatch(p, outputs, fill, [&](auto element) {
     using E = decltype(element);
-    if (std::is_same_v<E, Any> && is_narrow(p)) return launch_with(widened(p, outputs, execution));
+    if (is_narrow(p)) return launch_with(widened(p, outputs, execution));
     launch_with(assign_args<E>(p, outputs));
   });
 }

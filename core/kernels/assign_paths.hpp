@@ -53,7 +53,8 @@ struct Costs {
   Index first, row_stride, place_stride;
   CostRule rule;
 
-  /// The costs of a row, from `first` on; 0 where the elements can begin with them.
+  /// The costs of a row. `elements` begins with it, and `first` is 0, unless they are Any or a
+  /// copy.
   struct Row {
     Elements<E> elements;
     Index first;

@@ -6,7 +6,8 @@
 
 #include "host_device.hpp"
 
-/// Hides values from a GPU's optimizer, which then cannot move computations with them out of loops.
+/// Hides values from a GPU's optimizer, which then cannot move computations with them out of loops,
+/// or into them.
 namespace boxloss {
 
 /// For gfx12 clang 21 may have a uniform value in a VGPR, and refuses it where an SGPR must be.
@@ -29,8 +30,9 @@ BOXLOSS_HOST_DEVICE int optimization_barrier(int value) {
   return value;
 }
 
-/// For a pointer into global memory that a loop adds to: without it, CUDA's compiler adds up the
-/// indices in the loop, and reads the pointer from the kernel's arguments there each time.
+/// For a pointer, which must be to global memory, that a loop adds to. Without it CUDA's compiler
+/// adds up the indices in the loop, and reads the pointer from the kernel's arguments there each
+/// time.
 template <class T>
 BOXLOSS_HOST_DEVICE const T* pointer_barrier(const T* pointer) {
 #if defined(__CUDA_ARCH__)

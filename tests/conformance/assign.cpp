@@ -113,9 +113,11 @@ Array random_lengths(const AssignCase& c, Random& random) {
 
 /// No float among real costs. Else some costs are the limit itself, or as their dtype has it: of
 /// tenths, more than it.
-double limit_of(Costs costs) {
+/// Of tenths of 16 bits one that a float holds, and they do not.
+double limit_of(Costs costs, DType dtype) {
   if (costs == Costs::kReal) return 0.7;
-  return costs == Costs::kTenths ? 0.6 : 1;
+  if (costs != Costs::kTenths) return 1;
+  return size_of(dtype) < sizeof(float) ? 0.6f : 0.6;
 }
 
 std::int64_t pair_count(const AssignProblem& p) { return p.layers * p.groups * p.columns; }
@@ -135,7 +137,7 @@ HostAssign Assign::make(const AssignCase& c, Random& random) {
     p.lengths = {host.lengths.data(), c.offsets};
   }
   p.maximize = c.goal == Goal::kGreatest;
-  if (c.goal == Goal::kLimited) p.cost_limit = limit_of(c.costs);
+  if (c.goal == Goal::kLimited) p.cost_limit = limit_of(c.costs, c.cost);
   const Strides strides = strides_of(c.layout, layers, queries, columns);
   p.layers = layers;
   p.images = images;

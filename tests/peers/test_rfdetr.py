@@ -115,17 +115,31 @@ def test_points() -> None:
 # --- Masks ---
 
 
-def masks_of(counts: tuple[int, ...], in_training: bool = True) -> tuple[Modules, Given]:
-    """Both criteria, and what they are given."""
+def masks_of(
+    counts: tuple[int, ...], in_training: bool = True, of_encoder: int = 10
+) -> tuple[Modules, Given]:
+    """Both criteria, and what they are given; of the encoder so many of a group's ten queries."""
     modules = both(losses=(*rf_detr.LOSSES, "masks"), ia_bce_loss=True)
-    return modules, rf_detr.made_up(modules.theirs, in_training, counts)
+    given = rf_detr.made_up(modules.theirs, in_training, counts)
+    encoder = given["outputs"]["enc_outputs"]
+    masks = encoder["pred_masks"]
+    owners = [(encoder, name) for name in rf_detr.OUTPUTS]
+    owners.append((masks, "query_features") if in_training else (encoder, "pred_masks"))
+    for owner, name in owners:
+        own = owner[name].shape[1] // 10 * of_encoder
+        owner[name] = owner[name][:, :own].detach().requires_grad_()
+    return modules, given
 
 
 @pytest.mark.parametrize("in_training", [True, False], ids=["training", "evaluation"])
-@pytest.mark.parametrize("counts", [(2, 0, 5), (0, 0), (13, 1)], ids=str)
-def test_masks(counts: tuple[int, ...], in_training: bool) -> None:
+@pytest.mark.parametrize(
+    ("counts", "of_encoder"),
+    [((2, 0, 5), 10), ((0, 0), 10), ((13, 1), 10), ((2, 0, 5), 4)],
+    ids=str,
+)
+def test_masks(counts: tuple[int, ...], of_encoder: int, in_training: bool) -> None:
     """At the points of one seed, which both leave alike."""
-    modules, given = masks_of(counts, in_training)
+    modules, given = masks_of(counts, in_training, of_encoder)
     leaves = [each for each in tree_leaves(given) if isinstance(each, Tensor)]
     leaves = [each for each in leaves if each.requires_grad]
 

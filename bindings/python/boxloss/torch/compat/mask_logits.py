@@ -32,8 +32,12 @@ def wide(values: Tensor) -> Tensor:
 
 
 class Sampling(NamedTuple):
-    """Of grid_sample: the mode for ground truth, where predictions are always "bilinear"; and what
-    is beyond the outermost pixels' centres."""
+    """Of grid_sample.
+
+    Attributes:
+        mode: of ground truth; predictions are sampled by "bilinear".
+        padding: of both, beyond the outermost pixels' centres.
+    """
 
     mode: str = "bilinear"
     padding: str = "zeros"

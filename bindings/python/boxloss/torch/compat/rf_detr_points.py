@@ -20,7 +20,7 @@ class LayersOfMasks(NamedTuple):
     """Of as many queries, in groups.
 
     Attributes:
-        compared, learned: at how many points the matcher and the losses look.
+        matched_points, learned_points: at how many the matcher and the losses look.
         factor: 1, or NaN for a fault; None where there was none.
     """
 
@@ -28,18 +28,18 @@ class LayersOfMasks(NamedTuple):
     truth: MaskTargets
     factor: Tensor | None
     groups: int
-    compared: int
-    learned: int
+    matched_points: int
+    learned_points: int
     sampling: Sampling
 
     def sizes(self, queries: int) -> tuple[tuple[int, int], ...]:
         """Of what `draw` draws for the losses."""
         pairs = pairs_of(self.truth, queries, self.groups)
-        return (pairs, 3 * self.learned), (pairs, self.learned - self._uncertain)
+        return (pairs, 3 * self.learned_points), (pairs, self.learned_points - self._uncertain)
 
     @property
     def _uncertain(self) -> int:
-        return int(0.75 * self.learned)
+        return int(0.75 * self.learned_points)
 
     @torch.no_grad()
     def cost(self, of_classes: Tensor, points: Tensor, entropy: float, dice: float) -> Tensor:
@@ -50,12 +50,12 @@ class LayersOfMasks(NamedTuple):
         own = own[:, self.truth.image, :queries, self.truth.place]
         return of_classes + own.permute(1, 2, 0)
 
-    def losses(self, layers: Learned, drawn: Sequence[Tensor]) -> dict[str, Tensor]:
+    def losses(self, learned: Learned, drawn: Sequence[Tensor]) -> dict[str, Tensor]:
         """By name, (layers)."""
-        number = layers.pairs.number
+        number = learned.pairs.number
         number = number if self.factor is None else number * self.factor
-        rows = layers.pairs.target_of_query
-        theirs = rows[0].numel() * self.compared
+        rows = learned.pairs.target_of_query
+        theirs = rows[0].numel() * self.matched_points
         values = []
         for own in in_parts(len(self.logits), drawn[0][0, :, :, 0].numel(), theirs):
             given = self.logits[own], self.truth, rows[own], number, [each[own] for each in drawn]

@@ -9,8 +9,7 @@ but for
 - areas below 1e-7, a square of 0.0003 of the image's side: theirs are not clamped where GIoU has
   them in a numerator, and a box' negative size is 0 there;
 - logits beyond 15 in the matcher: its focal term has log(p + 1e-8), theirs log(p);
-- halves: theirs computes scores, corners and costs of masks in them;
-- a batch without any pair has losses of masks that are 0 in evaluation, too.
+- halves: theirs computes scores, corners and costs of masks in them.
 
 A seed gives the same points of masks.
 """
@@ -53,15 +52,14 @@ PARTS = Parts(
             *("SetCriterion", "sigmoid_focal_loss", "sigmoid_varifocal_loss"),
             *("position_supervised_loss", "_batched_detection_loss_tensors"),
             *("dice_loss_jit", "sigmoid_ce_loss_jit", "_sample_target_masks_at_points"),
-        ),
-        "rfdetr.models.matcher": (
-            *("HungarianMatcher", "_linear_sum_assignment"),
-            *("batch_dice_loss", "batch_sigmoid_ce_loss"),
-        ),
-        "rfdetr.models.heads.segmentation": (
             *("point_sample", "calculate_uncertainty"),
             "get_uncertain_point_coords_with_randomness",
         ),
+        "rfdetr.models.matcher": (
+            *("HungarianMatcher", "_linear_sum_assignment"),
+            *("batch_dice_loss", "batch_sigmoid_ce_loss", "point_sample"),
+        ),
+        "rfdetr.models.heads.segmentation": ("point_sample",),
         "rfdetr.utilities.box_ops": (
             *("box_cxcywh_to_xyxy", "generalized_box_iou", "box_iou", "elementwise_box_iou"),
             "elementwise_generalized_box_iou",
@@ -107,7 +105,10 @@ class Criterion(SetCriterion):
         cost = cost_of(*weights, "focal", self.matcher.focal_alpha)
         cost |= {"eps": 1e-7, "eps_mode": "clamp"}
         by_name = outputs_of_layers(outputs)
-        masks = Masks(self, by_name, targets, classes, groups) if "masks" in self.losses else None
+        learns_masks = "masks" in self.losses
+        masks = None
+        if learns_masks or ("masks" in targets[0] and "pred_masks" in outputs):
+            masks = Masks(self, by_name, targets, classes, groups)
 
         def row_of(layers: Layers) -> Tensor:
             with_masks = cost if masks is None else {**cost, **masks.class_cost(layers, truth)}
@@ -115,11 +116,11 @@ class Criterion(SetCriterion):
 
         def more_losses(learned: Learned) -> dict[str, Tensor]:
             found = self.class_loss(learned)
-            return found if masks is None else found | masks.losses(learned)
+            return found | masks.losses(learned) if masks and learns_masks else found
 
-        parts = [*layers_of(by_name)]
         losses: dict[str, Tensor] = {}
-        for layers, row in zip(parts, [row_of(layers) for layers in parts], strict=True):
+        for layers in layers_of(by_name):
+            row = row_of(layers)
             of_layers = learn(Layers(*layers[:3], row), truth, number, cost, more_losses)
             found = (layers.scores.amax(-1).sigmoid() > 0.5).sum(-1)
             losses |= unweighted(layers.names, of_layers, found, lengths)

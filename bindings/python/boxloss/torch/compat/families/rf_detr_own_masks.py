@@ -38,10 +38,17 @@ class Masks:
         check_one_size(masks, "masks")
         labels = [each["labels"].flatten() for each in targets]
         truth, factor = truth_of(masks, labels, classes, "masks")
-        self.logits = {name: logits_of(each["pred_masks"]) for name, each in outputs.items()}
+        self.logits = {name: as_logits(each["pred_masks"]) for name, each in outputs.items()}
         self.matcher = criterion.matcher
-        last = self.logits[""]
-        height, width = (last if isinstance(last, Tensor) else last.features).shape[2:]
+        maps = [
+            each if isinstance(each, Tensor) else each.features for each in self.logits.values()
+        ]
+        sizes = [tuple(each.shape[2:]) for each in maps]
+        if len({*sizes}) > 1:
+            raise ValueError(
+                f"pred_masks of layers have height and width {sizes}; all must be equal"
+            )
+        height, width = sizes[0]
         compared = height * width // self.matcher.mask_point_sample_ratio
         count = max(height, height * width // criterion.mask_point_sample_ratio)
         (points,) = draw(range(len(outputs)), [(1, compared)], truth.offsets.device)
@@ -53,7 +60,8 @@ class Masks:
 
     def class_cost(self, layers: Layers, truth: GroundTruth) -> dict[str, Any]:
         """Arguments of `matching_cost`: the class term is that of masks, too."""
-        matcher, queries = self.matcher, layers.boxes.shape[2] // self.given[2] * self.given[2]
+        matcher, groups = self.matcher, self.given[2]
+        queries = layers.boxes.shape[2] // groups * groups
         of_classes = matching_cost(
             layers.boxes[:, :, :queries],
             truth.boxes,
@@ -67,6 +75,7 @@ class Masks:
         return {
             "class_cost": self._of(layers).cost(of_classes, points, *weights),
             "class_weight": 1.0,
+            "nonfinite": torch.finfo(torch.float32).max,
         }
 
     def losses(self, learned: Learned) -> dict[str, Tensor]:
@@ -76,7 +85,7 @@ class Masks:
         return masks.losses(learned, drawn)
 
 
-def logits_of(masks: Tensor | Mapping[str, Tensor]) -> Logits:
+def as_logits(masks: Tensor | Mapping[str, Tensor]) -> Logits:
     return masks if isinstance(masks, Tensor) else Product(*(masks[name] for name in FEATURES))
 
 
