@@ -157,10 +157,10 @@ test-toolchains: ready ## CUDA, Kokkos, HIP and aarch64 with compilers of their 
 wheel: ready ## the wheel for all torches and the sdist, in dist/; TORCHES="2.13 newest" for some, ARCH=aarch64 for the CPU there
 	$(PYTHON) tools/build_wheel --arch $(ARCH) $(if $(TORCHES),--torches $(TORCHES))
 
-# With fewer GPUs, and without nvcc with none.
+# With fewer GPUs but at night, and without nvcc with none.
 test-wheel: ready ## a wheel for the oldest and the newest torch, TORCHES="..." for others, tested as its users have it
 	$(PYTHON) tools/build_wheel --arch $(ARCH) --torches $(or $(TORCHES),oldest newest) \
-	  $(if $(shell command -v $${CUDACXX:-nvcc}),--architectures 90,--backend cpu)
+	  $(if $(shell command -v $${CUDACXX:-nvcc}),$(if $(NIGHTLY),,--architectures 90),--backend cpu)
 	$(if $(shell command -v $${CUDACXX:-nvcc}),,@echo 'SKIPPED: cuda in the wheel: nvcc is not installed')
 	PYTHON=$(PYTHON) tools/test_wheel dist/*_$(ARCH).whl
 

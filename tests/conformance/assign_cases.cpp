@@ -66,7 +66,8 @@ const std::vector<AssignCase> kCases = {
     {"f16, 40 of each", f16, packed, i64, i64, {2, 1, 40, 40}, real, finite, {}, least, whole},
     {"limited, mixed", f64, packed, i64, i64, {3, 2, 9, 17}, integers, mixed, {}, limited},
     {"limited, tenths", f32, packed, i64, i64, {3, 2, 9, 17}, tenths, mixed, {}, limited},
-    {"limited, tenths of bf16", bf16, packed, i64, i64, {3, 2, 9, 17}, tenths, finite, {}, limited},
+    {"limited, tenths in pairs", f32, packed, i64, i64, {400, 1, 2, 2}, tenths, finite, {}, limited, whole},
+    {"limited, tenths of bf16", bf16, packed, i64, i64, {400, 1, 2, 2}, tenths, finite, {}, limited, whole},
     // --- matrices alone
     {"wide matrices by column", f64, planes, i64, i64, {5, 1, 9, 17}, integers, finite, {}, least, whole},
     {"300 columns, greatest", f32, packed, i64, i64, {2, 1, 300, 300}, real, finite, {}, greatest, whole},

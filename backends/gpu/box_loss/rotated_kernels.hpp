@@ -8,8 +8,13 @@
 /// The loops over contiguous rotated boxes: a thread takes a pair.
 namespace boxloss::BOXLOSS_GPU {
 
-/// As kMinBlocks; a pair's two boxes take few registers.
+/// As kMinBlocks; a pair's two boxes take few registers. Before compute capability 8.0 a processor
+/// has 1,024 threads.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int kRowBlocks = kFloatBlocks;
+#else
 constexpr int kRowBlocks = kFloatBlocks == 1 ? 1 : 5;
+#endif
 
 template <class F, class C>
 __global__ void __launch_bounds__(kThreads, kRowBlocks)
