@@ -9,7 +9,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .criterion import Learned
+from ..matching_cost import matching_cost
+from .criterion import Layers, Learned, cost_of
+from .faults import GroundTruth
 from .mask_logits import Logits, Sampling
 from .masks import MaskTargets, cost_at_points, in_parts, losses_at_points, pairs_of
 
@@ -42,11 +44,28 @@ class LayersOfMasks(NamedTuple):
         return int(0.75 * self.learned_points)
 
     @torch.no_grad()
-    def cost(self, of_classes: Tensor, points: Tensor, entropy: float, dice: float) -> Tensor:
-        """`of_classes`, (layers, queries, T), and masks' by their weights, at points of `draw`."""
+    def cost(
+        self,
+        layers: Layers,
+        boxes: GroundTruth,
+        points: Tensor,
+        weights: tuple[float, float, float],
+        alpha: float = 0.25,
+    ) -> Tensor:
+        """(layers, queries of groups, T), at points of `draw`. `weights` are those of classes, by
+        the focal term, and of masks' cross entropy and dice."""
+        of_class, entropy, dice = weights
+        queries = layers.boxes.shape[2] // self.groups * self.groups
+        of_classes = matching_cost(
+            layers.boxes[:, :, :queries],
+            boxes.boxes,
+            boxes.offsets,
+            logits=layers.scores[:, :, :queries],
+            labels=boxes.labels,
+            **cost_of(0.0, 0.0, of_class, "focal", alpha),
+        )
         with torch.autocast(points.device.type, enabled=False):
             own = cost_at_points(self.logits, self.truth, points, entropy, dice, self.sampling)
-        queries = of_classes.shape[1]
         own = own[:, self.truth.image, :queries, self.truth.place]
         return of_classes + own.permute(1, 2, 0)
 

@@ -15,9 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ... import matching_cost
 from .. import transformers_models
-from ..criterion import Layers, cost_of
+from ..criterion import Layers
 from ..faults import GroundTruth
 from ..made_up import MadeUp
 from ..mask_layers import made_up_masks
@@ -49,16 +48,7 @@ def rf_detr_masks_loss(given: Given) -> Losses:
     weights = config.mask_class_loss_coefficient, config.mask_dice_loss_coefficient
 
     def cost(layers: Layers, boxes: GroundTruth) -> Tensor:
-        in_groups = queries // groups * groups
-        of_classes = matching_cost(
-            layers.boxes[:, :, :in_groups],
-            boxes.boxes,
-            boxes.offsets,
-            logits=layers.scores[:, :, :in_groups],
-            labels=boxes.labels,
-            **cost_of(0.0, 0.0, config.class_cost, "focal"),
-        )
-        return masks.cost(of_classes, points, *weights)
+        return masks.cost(layers, boxes, points, (config.class_cost, *weights))
 
     return lw_detr.losses_in_groups(
         given,

@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...matching_cost import matching_cost
-from ..criterion import Layers, Learned, cost_of
+from ..criterion import Layers, Learned
 from ..faults import GroundTruth
 from ..made_up import MadeUp
 from ..mask_layers import made_up_masks
@@ -60,20 +59,12 @@ class Masks:
 
     def class_cost(self, layers: Layers, truth: GroundTruth) -> dict[str, Any]:
         """Arguments of `matching_cost`: the class term is that of masks, too."""
-        matcher, groups = self.matcher, self.given[2]
-        queries = layers.boxes.shape[2] // groups * groups
-        of_classes = matching_cost(
-            layers.boxes[:, :, :queries],
-            truth.boxes,
-            truth.offsets,
-            logits=layers.scores[:, :, :queries],
-            labels=truth.labels,
-            **cost_of(0.0, 0.0, matcher.cost_class, "focal", matcher.focal_alpha),
-        )
+        matcher = self.matcher
         points = torch.stack([self.points[name] for name in layers.names])
-        weights = matcher.cost_mask_ce, matcher.cost_mask_dice
+        weights = matcher.cost_class, matcher.cost_mask_ce, matcher.cost_mask_dice
+        cost = self._of(layers).cost(layers, truth, points, weights, matcher.focal_alpha)
         return {
-            "class_cost": self._of(layers).cost(of_classes, points, *weights),
+            "class_cost": cost,
             "class_weight": 1.0,
             "nonfinite": torch.finfo(torch.float32).max,
         }
